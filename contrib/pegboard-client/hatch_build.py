@@ -1,4 +1,4 @@
-"""The build hook that generates the synchronous client from the asynchronous one."""
+"""The build hook that generates the client's synchronous modules from the asynchronous modules."""
 
 import re
 from pathlib import Path
@@ -28,7 +28,7 @@ class MakesSync(BuildHookInterface[Any]):
     """A hook that writes `pegboard_client/sync/` before a wheel or an editable install is built."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002
-        """Write the synchronous modules; a file that is up to date is not touched."""
+        """Write the synchronous modules, but do not touch files that are up to date."""
         package = Path(self.root) / "pegboard_client"
         folder = package / "sync"
         folder.mkdir(exist_ok=True)
@@ -39,7 +39,7 @@ class MakesSync(BuildHookInterface[Any]):
 
 
 def made(sources: Path) -> dict[str, str]:
-    """Return the source texts of the synchronous modules by file name."""
+    """Return the source text of each synchronous module, from the modules in `sources`."""
     return {path.name: _without_loop(path) for path in sorted(sources.glob("*.py"))}
 
 

@@ -1,4 +1,4 @@
-"""The agent side of ACP: the methods of the protocol."""
+"""The methods of the Agent Client Protocol (ACP) that editors call."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -39,7 +39,7 @@ _NO_SIGN_IN = "Pegboard needs no sign-in: `pegboard auth login PROVIDER` stores 
 
 
 class EditorAgent:
-    """The methods of ACP for one editor, and its open sessions; `directory` is where it started."""
+    """The ACP methods for one editor; `directory` is where the process was started."""
 
     def __init__(self, apps: OpenApps, link: Link, directory: Path) -> None:
         self._apps = apps
@@ -65,7 +65,7 @@ class EditorAgent:
         }
 
     async def handle(self, method: str, params: Raw) -> RPCResult:
-        """Answer a request.
+        """Answer a request of the editor by its method name.
 
         :raises RpcError: when the request fails.
         """
@@ -170,7 +170,7 @@ class EditorAgent:
     async def _opened(
         self, session: EditorSession, params: OpenParams, *, is_new: bool
     ) -> RPCResult:
-        """Build the answer that opens a session; slash commands and warnings are sent after it."""
+        """Return the answer to a request to open a session; then send commands and warnings."""
         left_out = await add_servers(session.app, params.mcp_servers or ())
 
         async def then() -> None:
@@ -204,7 +204,7 @@ class EditorAgent:
         return RPCResult({})
 
     async def _delete(self, params: SessionParams) -> RPCResult:
-        """Delete a session; a missing one counts as deleted."""
+        """Delete a session; a session that does not exist counts as deleted."""
         open_session = self._sessions.pop(params.session_id, None)
         if open_session is not None:
             await open_session.cancel()
@@ -242,7 +242,7 @@ class EditorAgent:
 
 
 def _warnings(app: App, params: OpenParams) -> tuple[str, ...]:
-    """Return warnings about the project and the request, displayed when a session is opened."""
+    """Return warnings about the project and about parameters that Pegboard cannot follow."""
     found = [*app.storage.warnings, *settings_warnings(app)]
     if app.untrusted:
         names = ", ".join(str(path) for path in app.untrusted)

@@ -1,4 +1,4 @@
-"""The conversion between ACP's blocks of a prompt and Pegboard's parts of a message."""
+"""The conversion between content blocks of ACP prompts and parts of Pegboard's messages."""
 
 import asyncio
 import base64
@@ -25,7 +25,7 @@ _PICTURE = re.compile(r"data:(image/[\w.+-]+);base64,(.*)", re.DOTALL)
 
 
 def typed_text(blocks: tuple[Block, ...]) -> str:
-    """Return the user's own text: all text blocks but those with only the model as audience."""
+    """Return the text that the user typed: all text blocks that are not only for the model."""
     texts = (block for block in blocks if isinstance(block, TextBlock))
     return "".join(block.text for block in texts if _audience(block) != ("assistant",))
 
@@ -64,7 +64,7 @@ def _audience(block: TextBlock) -> tuple[str, ...] | None:
 
 
 def _embedded(resource: ResourceContents) -> FileInput:
-    """Return a resource that the editor sent with its content as a file part."""
+    """Return a file part with a resource whose content the editor has sent."""
     if resource.blob is not None:
         mime = resource.mime_type or "application/octet-stream"
         return FileInput(
@@ -76,7 +76,7 @@ def _embedded(resource: ResourceContents) -> FileInput:
 
 
 async def _linked(app: App, session_id: str, agent: str, block: LinkBlock) -> TextInput | FileInput:
-    """Return a linked project file as an attachment, and any other link as text.
+    """Return a linked project file as an attachment, and a link to anything else as text.
 
     If the permission rules do not let the agent read the file, the part is a text with the reason.
     """
@@ -105,7 +105,7 @@ def _is_inside(path: Path, app: App) -> bool:
 
 
 def block_of(part: FilePart) -> ImageBlock | LinkBlock:
-    """Return a file of a stored prompt as an ACP block."""
+    """Return a file part of a stored prompt as an ACP content block."""
     name = part.filename or part.url.rpartition("/")[2]
     if found := _PICTURE.fullmatch(part.url):
         return ImageBlock(mime_type=found[1], data=found[2], uri=part.filename)

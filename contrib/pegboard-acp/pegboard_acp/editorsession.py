@@ -87,7 +87,7 @@ class EditorSession:
         await self._leaving.aclose()
 
     async def state(self, *, is_new: bool) -> SessionState:
-        """Return the state of the session that the editor displays."""
+        """Return the modes and options of the session; the session id only for a new session."""
         return SessionState(
             session_id=self.id if is_new else None,
             modes=self.choices.modes(),
@@ -95,7 +95,7 @@ class EditorSession:
         )
 
     async def replay(self) -> None:
-        """Send the conversation up to a revert point, and the todo list as a plan."""
+        """Send the past conversation, up to a revert point, and the todo list as a plan."""
         turns: Sequence[Turn] = await self.app.list_turns(self.id)
         if (revert := self.choices.session.revert) is not None:
             turns = [turn for turn in turns if turn.info.id < revert.message_id]
@@ -105,7 +105,7 @@ class EditorSession:
         await self._link.drain()
 
     async def send_commands(self) -> None:
-        """Send the slash commands if they have changed."""
+        """Send the list of slash commands to the editor if it has changed."""
         known = [
             AvailableCommand(
                 name=command.name,
@@ -123,18 +123,18 @@ class EditorSession:
             await self._link.drain()
 
     async def send_options(self) -> None:
-        """Send all options with their values."""
+        """Send all session options with their values."""
         options = await self.choices.options()
         self._link.send(self.id, OptionsChanged(config_options=options))
         await self._link.drain()
 
     async def cancel(self) -> None:
-        """Cancel the running turn and the queued prompts."""
+        """Cancel the running turn and the prompts that wait in the queue."""
         for turn in self._turns:
             turn.cancel()
 
     async def prompt(self, blocks: tuple[Block, ...]) -> PromptResult:
-        """Answer a prompt, and return the stop reason after all updates were sent.
+        """Answer a prompt, and return why the answer stopped, after all updates were sent.
 
         :raises RpcError: when the model could not answer, or the prompt cannot be used.
         :raises PegboardError: what `App.prompt` raises.
@@ -167,7 +167,7 @@ class EditorSession:
             return _result(answered, relay, self.app)
 
     async def _answered(self, blocks: tuple[Block, ...]) -> Turn | None:
-        """Run the prompt or slash command; return the last turn, None if it was stopped."""
+        """Run the prompt or slash command; return the last turn, or None if the run was aborted."""
         await self.app.reload_project_code()
         choices = self.choices
         parts = await parts_of(self.app, self.id, choices.agent, blocks)
@@ -250,7 +250,7 @@ class EditorSession:
             await self._ask(request, requests, relay)
 
     async def _is_ours(self, session_id: str) -> bool:
-        """Return whether an id is this session's or one of its subagents'."""
+        """Return whether an id belongs to this session or to a subagent of this session."""
         name: str | None = session_id
         while name is not None and name != self.id:
             try:
@@ -260,7 +260,7 @@ class EditorSession:
         return name is not None
 
     async def _watch(self) -> None:
-        """Send the session's title and agent to the editor whenever they change."""
+        """Send changes of the session's title and agent to the editor as they happen."""
         async with self.app.subscribe() as events:
             async for event in events:
                 match event.properties:
@@ -280,12 +280,12 @@ class EditorSession:
 
 
 async def _ended(task: "asyncio.Task[object]") -> None:
-    """Wait until a task has ended, and ignore its outcome."""
+    """Wait until a task has ended, and ignore the task's result or error."""
     await asyncio.wait({task})
 
 
 def _joined(batch: Sequence[Event]) -> list[Event]:
-    """Join consecutive deltas of one part."""
+    """Join consecutive text deltas of the same message part."""
     joined: list[Event] = []
     for event in batch:
         match (joined[-1].properties if joined else None), event.properties:
@@ -321,7 +321,7 @@ _FINISHES: dict[str | None, StopReason] = {"length": "max_tokens", "content-filt
 
 
 def _reason(info: AssistantMessage, relay: Relay, app: App) -> StopReason:
-    """Return why a turn ended.
+    """Return why a turn ended, as an ACP stop reason.
 
     :raises RpcError: when the model could not answer.
     """

@@ -1,4 +1,4 @@
-"""The model's questions as ACP forms, the answers from such forms, and questions as Markdown."""
+"""The model's questions as ACP forms or Markdown, and the user's answers in such forms."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

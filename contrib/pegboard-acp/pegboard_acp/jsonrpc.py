@@ -36,7 +36,7 @@ class ErrorCode(IntEnum):
 
 
 class RpcError(Exception):
-    """The error of a failed request, sent to or received from the other end."""
+    """The error of a failed request, sent to or received from the other end of the connection."""
 
     def __init__(self, code: int, message: str, data: object = None) -> None:
         super().__init__(message)
@@ -46,7 +46,7 @@ class RpcError(Exception):
 
 
 class RPCResult(NamedTuple):
-    """The result of a request, and an action to run after the result was sent."""
+    """The result of a JSON-RPC request, and an action to run after the result was sent."""
 
     value: object
     then: Callable[[], Awaitable[None]] | None = None
@@ -77,7 +77,7 @@ _decoder = msgspec.json.Decoder(_Message)
 
 
 class Peer:
-    """One end of a connection, which answers requests and sends requests.
+    """One end of a JSON-RPC connection, which answers requests and sends requests.
 
     `handle` is called for each request and notification, in a separate task. The tasks start in the
     order of the messages.
@@ -95,7 +95,7 @@ class Peer:
         self._last_id = 0
 
     async def serve(self) -> None:
-        """Serve until the other end closes its input or output; then cancel running requests."""
+        """Serve until the other end closes a stream; then cancel the running requests."""
         async with asyncio.TaskGroup() as group:
             watching = group.create_task(self._watch_output())
             async for line in lines(self._reader):
@@ -105,11 +105,11 @@ class Peer:
                 task.cancel()
 
     def notify(self, method: str, params: object) -> None:
-        """Write a notification into the buffer; `drain` waits until the buffer is sent."""
+        """Write a notification into the output buffer; `drain` waits until the buffer is sent."""
         self._write({"jsonrpc": "2.0", "method": method, "params": params})
 
     async def drain(self) -> None:
-        """Wait until the buffer has space, or the other end has closed its stream."""
+        """Wait until the output buffer has space, or the other end has closed the connection."""
         with suppress(ConnectionError):
             await self._writer.drain()
 
@@ -135,7 +135,7 @@ class Peer:
             self._waiting.pop(name, None)
 
     async def _watch_output(self) -> None:
-        """Stop reading messages when the other end no longer reads ours."""
+        """Stop reading messages when the other end of the connection no longer reads ours."""
         with suppress(ConnectionError):
             await self._writer.wait_closed()
         self._reader.feed_eof()
@@ -173,7 +173,7 @@ class Peer:
                 task.add_done_callback(partial(self._on_end, name))
 
     def _on_end(self, name: RequestId, task: "asyncio.Task[None]") -> None:
-        """Answer a cancelled request, even if its task had not started."""
+        """Answer a cancelled request when its task has ended, even if the task never started."""
         del self._answering[name]
         if task.cancelled():
             self._refuse(name, RpcError(ErrorCode.REQUEST_CANCELLED, "cancelled"))
@@ -198,7 +198,7 @@ class Peer:
             await result.then()
 
     def _settle(self, message: _Message) -> None:
-        """Pass the answer of the other end to the waiting request."""
+        """Pass an answer from the other end to the request that waits for it."""
         waiting = None if message.id is UNSET else self._waiting.get(message.id)
         if waiting is None or waiting.done():
             return  # the request was withdrawn meanwhile
@@ -226,7 +226,7 @@ class Peer:
 
 
 async def lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes | None]:
-    """Yield the lines without their line ends; None for a line over `LINE_LIMIT_BYTES`.
+    """Yield lines without their line ends; yield None for a line over `LINE_LIMIT_BYTES`.
 
     Empty lines and an incomplete last line are skipped.
     """

@@ -19,7 +19,7 @@ class Link:
         self._ids = IdSource()
 
     def send(self, session_id: str, update: Update) -> None:
-        """Write an update into the buffer; `drain` waits until the buffer is sent."""
+        """Write an update into the output buffer; `drain` waits until the buffer is sent."""
         assert self.peer is not None
         self.peer.notify("session/update", {"sessionId": session_id, "update": update})
 
@@ -34,7 +34,7 @@ class Link:
         return await self.peer.request(method, params, result_type)
 
     async def say(self, session_id: str, text: str) -> None:
-        """Send a text to the editor as a separate message."""
+        """Send a text to the editor as a message of its own."""
         chunk = AgentChunk(content=TextBlock(text=text), message_id=self._ids.new("message"))
         self.send(session_id, chunk)
         await self.drain()

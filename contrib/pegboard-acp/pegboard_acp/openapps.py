@@ -11,7 +11,7 @@ from pegboard.plugins import shield
 
 
 class OpenApps:
-    """One App per folder, open while it is in use."""
+    """The open Apps, one per folder; an App closes when nothing uses it any more."""
 
     def __init__(self, options: AppOptions) -> None:
         self._options = options
@@ -21,7 +21,7 @@ class OpenApps:
 
     @asynccontextmanager
     async def using(self, directory: Path) -> AsyncIterator[App]:
-        """Yield the App of a folder; it stays open during the block.
+        """Yield the App of a folder; the App stays open during the `async with` block.
 
         :raises PegboardError: what `App.open` raises.
         """

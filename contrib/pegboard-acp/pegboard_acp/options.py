@@ -54,7 +54,7 @@ class SessionChoices:
                 self.variant = "" if value == _DEFAULT else value
 
     def modes(self) -> Modes:
-        """Return the agents that can talk to the user, as ACP modes."""
+        """Return the agents that can talk to the user, as the modes of an ACP session."""
         found = (
             SessionMode(id=agent.name, name=agent.name.title(), description=agent.description)
             for agent in self._agents()

@@ -12,14 +12,14 @@ VERSION = 1
 
 
 class AcpValue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """The base type of ACP values, with their decoding settings."""
+    """The base class of all ACP values, with the settings to decode and encode them."""
 
 
 # What a client can do.
 
 
 class ElicitationSupport(AcpValue, frozen=True):
-    """The ways in which a client can ask its user for input."""
+    """The ways in which an ACP client can ask its user for input."""
 
     form: dict[str, Any] | None = None
 
@@ -113,7 +113,7 @@ class ListParams(AcpValue, frozen=True):
 
 
 class SessionParams(AcpValue, frozen=True):
-    """The parameters of a request about one session."""
+    """The parameters of a request about an existing session."""
 
     session_id: str
 
@@ -132,7 +132,7 @@ class OptionParams(SessionParams, frozen=True):
 
 
 class Annotations(AcpValue, frozen=True):
-    """The intended audience of a block."""
+    """The annotations of a content block: for whom the block is meant."""
 
     audience: tuple[str, ...] | None = None
 
@@ -177,7 +177,7 @@ class ResourceContents(AcpValue, frozen=True):
 
 
 class ResourceBlock(AcpValue, frozen=True, tag_field="type", tag="resource"):
-    """A block that embeds a resource with its content."""
+    """A content block that embeds a resource with its content."""
 
     resource: ResourceContents
 

@@ -61,7 +61,7 @@ _INTERRUPTED = "interrupted"
 
 
 class Relay:
-    """The sender of updates for one session, during a turn or a replay.
+    """The sender of a session's updates to the editor, during a turn or a replay.
 
     It records what was sent, so that each part is sent once even if the App publishes it
     repeatedly.
@@ -88,7 +88,7 @@ class Relay:
         return next((each.id for each in known if (each.message_id, each.call_id) == wanted), None)
 
     async def take(self, event: Event) -> None:
-        """Translate an event of the session into an update, and send it."""
+        """Translate an event of the session into an ACP update, and send the update."""
         match event.properties:
             case PartDelta(part_id=part_id, delta=text) if not self._is_deaf:
                 self._delta(part_id, text)
@@ -116,7 +116,7 @@ class Relay:
                     await self._part(part)
 
     async def replay(self, turns: Iterable[Turn]) -> None:
-        """Send a whole conversation."""
+        """Send a whole stored conversation."""
         for turn in turns:
             if isinstance(turn.info, UserMessage):
                 for chunk in _user_parts(turn):
@@ -175,7 +175,7 @@ class Relay:
                 await self._call(part)
 
     def _send_text(self, part: TextPart | ReasoningPart) -> None:
-        """Send the unsent end of a text; if the sent beginning has changed since, send nothing."""
+        """Send the end of a text not sent yet; send nothing if earlier text has changed."""
         self._texts[part.id] = part
         sent = self._sent.get(part.id, "")
         if part.text.startswith(sent):
@@ -201,7 +201,7 @@ class Relay:
             self._send(AgentChunk(content=content, message_id=part.message_id))
 
     async def _call(self, part: ToolPart) -> None:
-        """Send the state of a tool call if it has changed; limit the rate for a running call."""
+        """Send the state of a tool call if it has changed; limit the rate for running calls."""
         known = self._calls.get(part.id)
         is_same = known is not None and type(known.state) is type(part.state)
         now = time.monotonic()
@@ -272,5 +272,5 @@ def _entry(todo: Todo) -> PlanEntry:
 
 
 def failure_text(failure: Failure) -> str:
-    """Return the message of a failure."""
+    """Return the error message in a `Failure`."""
     return failure.data.message

@@ -15,7 +15,7 @@ from pegboard_acp.updates import CallBlock, CallFields, PermissionOption
 
 
 class Requests:
-    """The open requests of one session to its user, each with its own task.
+    """The requests to the user that wait for an answer in a session, each with its own task.
 
     `session_id` is the session that the editor knows. The requests of its subagents use the same
     id.
@@ -41,7 +41,7 @@ class Requests:
             self._open[request.id] = self._tasks.create_task(asking)
 
     def withdraw(self, request_id: str) -> None:
-        """Withdraw a request from the editor, because another client or a rule has answered it."""
+        """Withdraw a request from the editor, because the request has been answered elsewhere."""
         if (task := self._open.pop(request_id, None)) is not None:
             task.cancel()
 
@@ -66,7 +66,7 @@ class Requests:
             await self._app.answer_permission(request.id, reply)
 
     async def _call(self, request: PermissionRequest, call_id: str | None) -> CallFields:
-        """Return the request's details: all patterns, the whole command and the diffs."""
+        """Return a permission request as an ACP tool call with patterns, command and diffs."""
         subject = request.line or ", ".join(request.patterns)
         title = f"{request.permission} {subject}"
         if request.session_id != self._session_id:

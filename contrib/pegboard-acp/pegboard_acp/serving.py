@@ -1,4 +1,4 @@
-"""The process of `pegboard acp`, from the first message to the end of all its tasks."""
+"""The process of `pegboard acp`, from the first message until all tasks have ended."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ _log = logging.getLogger("pegboard.acp")
 
 
 async def serve(directory: Path, options: AppOptions) -> None:
-    """Serve the editor until it closes a stream, or a signal arrives.
+    """Serve the editor until it closes a standard stream, or a signal arrives.
 
     :raises InvalidInputError: when standard input and output are not pipes or sockets.
     """

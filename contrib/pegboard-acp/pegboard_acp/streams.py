@@ -1,4 +1,4 @@
-"""Standard input and output, reserved for the protocol."""
+"""Standard input and output, reserved for the messages between editor and agent."""
 
 import asyncio
 import os
@@ -9,7 +9,7 @@ from pegboard import InvalidInputError
 
 
 async def take_standard_streams() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Return the streams for the editor, and redirect all other output to standard error.
+    """Return the standard streams, for use by the editor's connection alone.
 
     From now on, all other output goes to standard error, and other code reads an empty standard
     input. Plugins and their programs therefore cannot break the protocol.

@@ -114,7 +114,7 @@ def diffs_of(metadata: Mapping[str, Any], directory: Path) -> Iterator[DiffConte
 
 
 def _hunks(diff: str, path: Path) -> Iterator[DiffContent]:
-    """Yield the hunks of a unified diff of one file, with their context lines."""
+    """Yield a diff value for each hunk of a file's unified diff, with the hunk's context lines."""
     first, *hunks = re.split(r"^(?=@@ )", diff, flags=re.MULTILINE)
     del first  # the names of the file
     for hunk in hunks:

@@ -1,4 +1,4 @@
-"""An editor's MCP servers, which the plugin `mcp` runs if it is installed."""
+"""The MCP servers that an editor wants to use, which Pegboard's plugin `mcp` runs if installed."""
 
 from collections.abc import Sequence
 from importlib.util import find_spec

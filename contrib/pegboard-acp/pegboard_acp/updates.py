@@ -14,7 +14,7 @@ ToolStatus = Literal["pending", "in_progress", "completed", "failed"]
 
 
 class Chunk(AcpValue, frozen=True, omit_defaults=False, tag_field="sessionUpdate"):
-    """A part of a streamed message; chunks with the same id belong to one message."""
+    """A part of a streamed message; all chunks of a message have the same message id."""
 
     content: TextBlock | ImageBlock | LinkBlock
     message_id: str
@@ -47,7 +47,7 @@ class DiffContent(AcpValue, frozen=True, tag_field="type", tag="diff"):
 
 
 class Location(AcpValue, frozen=True):
-    """A file that a tool call concerns: its absolute path, and a line number from 1."""
+    """A file that a tool call reads or changes: its absolute path, and a line number from 1."""
 
     path: str
     line: int | None = None
@@ -126,7 +126,7 @@ class SelectValue(AcpValue, frozen=True):
 
 
 class SelectOption(AcpValue, frozen=True, tag_field="type", tag="select"):
-    """An option of a session, with its values and the selected one."""
+    """An option of a session, with the possible values and the selected value."""
 
     id: str
     name: str
@@ -136,7 +136,7 @@ class SelectOption(AcpValue, frozen=True, tag_field="type", tag="select"):
 
 
 class OptionsChanged(AcpValue, frozen=True, tag_field="sessionUpdate", tag="config_option_update"):
-    """The update with all options and their values."""
+    """The update with all options of a session and their values."""
 
     config_options: tuple[SelectOption, ...]
 
@@ -214,7 +214,7 @@ class SessionMode(AcpValue, frozen=True):
 
 
 class Modes(AcpValue, frozen=True):
-    """The available modes, and the current one."""
+    """The available modes of a session, and the current mode."""
 
     current_mode_id: str
     available_modes: tuple[SessionMode, ...]
@@ -256,7 +256,7 @@ class TurnUsage(AcpValue, frozen=True, omit_defaults=False):
 
 
 class PromptResult(AcpValue, frozen=True):
-    """The result of a prompt: the stop reason and the usage."""
+    """The result of a prompt: why the answer stopped, and the token usage."""
 
     stop_reason: StopReason
     usage: TurnUsage | None = None

@@ -1,4 +1,4 @@
-"""The address of a server, its credentials, and the project."""
+"""The address of a server, the credentials for the server, and the project's folder."""
 
 import base64
 from collections.abc import Callable
@@ -18,7 +18,7 @@ START = "`pegboard serve` starts one"
 
 
 class ServerAddress(msgspec.Struct, frozen=True, kw_only=True):
-    """The address of a server, the credentials, and the folder of the project.
+    """The address of a server, the credentials for the server, and the folder of the project.
 
     If `directory` is None, the server uses the folder in which it was started. If `token` is a
     function, it is called for each request, because a restarted server has a new token.
@@ -72,7 +72,7 @@ class ServerAddress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def route(*steps: str) -> str:
-    """Join path segments, each percent-encoded, so that none can contain a separator."""
+    """Join path segments; each segment is percent-encoded, so it cannot contain a separator."""
     return "/" + "/".join(quote(step, safe="") for step in steps)
 
 

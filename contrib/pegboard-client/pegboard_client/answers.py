@@ -19,7 +19,7 @@ _Value = TypeVar("_Value")
 
 
 class _Refusal(msgspec.Struct, frozen=True):
-    """An error in the protocol's format."""
+    """An error in the JSON format of OpenCode's protocol."""
 
     name: str
     data: dict[str, Any]

@@ -26,13 +26,13 @@ _STORED_DIGITS = 26
 
 
 class Resync(msgspec.Struct, frozen=True, kw_only=True):
-    """A notice that events were lost: read the state again. `missed` counts them, 0 if unknown."""
+    """A notice that events were lost, `missed` of them (0 if unknown); read all state again."""
 
     missed: int = 0
 
 
 class GlobalEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """An event with its directory and project; both are None for an event of the whole server."""
+    """An event with the directory and project that it belongs to; None for the whole server."""
 
     event: Event
     directory: str | None = None
@@ -40,7 +40,7 @@ class GlobalEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True):
-    """A message of a server-sent event stream, with the id after which the stream can resume."""
+    """A message of a server-sent event stream; `id` is where to resume the stream, or None."""
 
     id: str | None
     data: bytes
@@ -55,7 +55,7 @@ class FrameReader:
         self._data: list[bytes] = []
 
     def feed(self, piece: bytes) -> Iterator[Frame]:
-        """Yield the frames that are complete after these bytes.
+        """Add bytes, and yield the frames that are now complete.
 
         :raises ServerError: when a line has no end.
         """
@@ -92,7 +92,7 @@ class _Envelope(msgspec.Struct, frozen=True):
 
 
 def event_of(data: bytes) -> Event | Resync | None:
-    """Decode a frame of `/event`; None for a keep-alive."""
+    """Decode a frame of `/event`; None for a keep-alive frame."""
     try:
         return _event(msgspec.json.decode(data, type=_Bare))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -100,7 +100,7 @@ def event_of(data: bytes) -> Event | Resync | None:
 
 
 def global_event_of(data: bytes) -> GlobalEvent | Resync | None:
-    """Decode a frame of `/global/event`; None for a keep-alive."""
+    """Decode a frame of `/global/event`; None for a keep-alive frame."""
     try:
         envelope = msgspec.json.decode(data, type=_Envelope)
         found = _event(envelope.payload)
@@ -143,7 +143,7 @@ def _properties(bare: _Bare) -> Properties:
 
 
 def _number(event_id: str) -> int:
-    """Return the sequence number in the id of a stored event, or 0 for other events."""
+    """Return the sequence number in the id of a stored event, or 0 for an unstored event."""
     digits = event_id.removeprefix("evt_")
     is_number = len(digits) == _STORED_DIGITS and digits.isascii() and digits.isdecimal()
     return int(digits) if is_number else 0

@@ -21,7 +21,7 @@ _OTHERS = 0o077
 
 
 class FoundServer(msgspec.Struct, frozen=True, kw_only=True):
-    """A running server: its URL, its process, its token and its start directory."""
+    """A running server: URL, process id, token, and the directory where it was started."""
 
     url: str
     pid: int
@@ -48,7 +48,7 @@ def find_server(
     env: Mapping[str, str] | None = None,
     password: str | None = None,
 ) -> Access:
-    """Return the address and credentials of the server at `url`, or of that for `directory`.
+    """Return the URL and credentials of the server at `url`, or else of a server for `directory`.
 
     A server is for the directory if it was started there or in the nearest parent folder; without
     such a server, the newest one is used. The credential is `password` if it is given, or else the
@@ -77,7 +77,7 @@ def find_server(
 
 
 def token_of(url: str, state: Path) -> str | None:
-    """Return the token of the server at this URL, or None if this user did not start it."""
+    """Return the token of the server at this URL, or None if another user started the server."""
     return next((each.token for each in running(state) if each.url == url), None)
 
 
@@ -122,7 +122,7 @@ def _nearest(servers: tuple[FoundServer, ...], directory: Path) -> FoundServer:
 
 
 def _is_meant(known: str, url: str) -> bool:
-    """Return whether the URL is an address of the known server.
+    """Return whether `url` is an address of the server at `known`.
 
     `localhost` matches a server at any loopback address. A numeric address matches only itself,
     because other users may listen at other loopback addresses.

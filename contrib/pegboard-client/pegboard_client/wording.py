@@ -1,4 +1,4 @@
-"""The conversion of callers' arguments into the protocol's values."""
+"""The conversion of callers' arguments into request bodies of OpenCode's protocol."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,7 +23,7 @@ def model_choice(name: str) -> ModelChoice:
 
 
 def chosen(name: str | None) -> ModelChoice | None:
-    """Return the model with this name, or None if the name is None."""
+    """Return the model named `provider/model`, or None if `name` is None."""
     return None if name is None else model_choice(name)
 
 
@@ -35,7 +35,7 @@ def id_of(session: Session | str) -> str:
 def prompt_body(
     prompt: str | Prompt, mentions: str | None, directory: str | None, *, checked: bool = False
 ) -> PromptBody:
-    """Return the body of a prompt with its files as parts; reading the files blocks.
+    """Return the request body of a prompt, with the prompt's files as parts; blocks to read files.
 
     :raises InvalidInputError: when a file cannot be read.
     """

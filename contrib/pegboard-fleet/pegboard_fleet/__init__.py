@@ -1,1 +1,1 @@
-"""Batches: one agent, many jobs, one money budget, and the cause of each failed result."""
+"""Batches: many jobs for one agent, with a shared money budget and a cause for each failure."""

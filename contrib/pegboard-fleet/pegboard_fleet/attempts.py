@@ -70,7 +70,7 @@ class Sharing:
 
 
 class Attempts:
-    """The runner of attempts, each with its own App; all store their data in the folder `root`."""
+    """The runner of a batch's attempts; each attempt has its own App and data below `root`."""
 
     def __init__(
         self, root: Path, ledger: Ledger, *, folders: Folders, sharing: Sharing | None = None
@@ -238,7 +238,7 @@ class Attempts:
 
 
 async def _session(app: App, session_id: str, title: str) -> Session:
-    """Return the attempt's session; create the session if its id is not stored yet."""
+    """Return the attempt's session; create the session if it is not stored yet."""
     try:
         return await app.session(session_id)
     except NotFoundError:

@@ -31,7 +31,7 @@ MOST_ROUNDS = 3
 async def begin(
     folder: Path, jobs: tuple[Job, ...], settings: Settings, progress: Progress
 ) -> BatchState:
-    """Run a new batch to its end, and return its state.
+    """Run a new batch until it ends, and return the final state of the batch.
 
     :raises InvalidInputError: when the folder contains a batch already.
     """
@@ -66,7 +66,7 @@ async def resume(
 
 
 class _Batch:
-    """The parallel workers of one batch, with their queue of attempts."""
+    """The queue of a batch's attempts, and the methods that its parallel workers run."""
 
     def __init__(self, ledger: JournalLedger, attempts: Attempts, progress: Progress) -> None:
         self._ledger = ledger
@@ -76,7 +76,7 @@ class _Batch:
         self._begins_at = 0.0
 
     async def work(self) -> None:
-        """Run attempts until the queue is empty."""
+        """Run attempts from the queue until the queue is empty."""
         while self._waiting:
             await asyncio.sleep(max(0.0, self._begins_at - time.monotonic()))
             if not self._waiting:
@@ -91,7 +91,7 @@ class _Batch:
                 self._progress.end(self._ledger.state, result)
 
     async def _again(self, attempt: Attempt) -> None:
-        """Pause the start of attempts, because the provider throttles; then repeat this one."""
+        """Queue an attempt again because the provider throttles, and delay further starts."""
         state = self._ledger.state
         pause_s = state.settings.pause_s
         self._progress.throttle(attempt, pause_s)

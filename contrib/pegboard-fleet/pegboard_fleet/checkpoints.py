@@ -17,7 +17,7 @@ _PAUSES_S = (0.2, 1.0, 3.0)
 
 
 class Checkpoints:
-    """The checkpoints of one attempt's folder in `remote`, a bare git repository.
+    """The checkpoints of an attempt's folder, stored in the bare git repository `remote`.
 
     Each checkpoint is a child of the commit `base`, if there is one; git then sends only changes.
     """
@@ -35,7 +35,7 @@ class Checkpoints:
         self._saving = asyncio.Lock()
 
     async def save(self) -> None:
-        """Push the folder if its content has changed since the last checkpoint.
+        """Push the attempt's folder if its content has changed since the last checkpoint.
 
         :raises SetupError: when git fails.
         """
@@ -57,7 +57,7 @@ class Checkpoints:
             self._tree = tree
 
     async def restore(self) -> None:
-        """Restore the folder from the newest checkpoint, if there is one.
+        """Restore the attempt's folder from the newest checkpoint, if a checkpoint exists.
 
         Files that git ignores stay unchanged.
 
@@ -100,7 +100,7 @@ class Checkpoints:
         return f"{self._refs}/{len(self._attempt.begun)}/{self._step}"
 
     async def _push(self, *refs: str) -> None:
-        """Push these refspecs; retry a failed push, because concurrent pushes can collide."""
+        """Push git refspecs; retry a failed push, because concurrent pushes can collide."""
         for pause_s in _PAUSES_S:
             try:
                 await self._git("push", "--quiet", self._remote, *refs)
@@ -126,7 +126,7 @@ class Checkpoints:
 
 
 async def check_remote(remote: str, folder: Path) -> str:
-    """Return the reason why git cannot push to `remote`, or "" if it can.
+    """Return why git cannot push to the repository `remote`, or "" if git can push.
 
     `folder` is an existing, empty folder for the test repository.
 

@@ -117,7 +117,7 @@ def results(out: Path, form: Form) -> None:
 
 
 def _ended(out: Path, working: Coroutine[Any, Any, BatchState], progress: Progress) -> int:
-    """Run a batch, and return the exit code."""
+    """Run a batch, and return the exit code for the command line."""
     try:
         state = run_async(_stoppable(working))
     finally:
@@ -130,7 +130,7 @@ def _ended(out: Path, working: Coroutine[Any, Any, BatchState], progress: Progre
 
 
 async def _stoppable(working: Coroutine[Any, Any, BatchState]) -> BatchState | None:
-    """Return the batch's state at its end, or None if a signal stopped the batch."""
+    """Return the batch's state when the batch ends, or None if a signal stopped the batch."""
     task = asyncio.create_task(working, name="batch")
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -142,7 +142,7 @@ async def _stoppable(working: Coroutine[Any, Any, BatchState]) -> BatchState | N
 
 
 def _pid(out: Path) -> int | None:
-    """Return the id of the process that runs the batch, or None if the batch does not run.
+    """Return the id of the process that runs the batch in `out`, or None if no process does.
 
     :raises InvalidInputError: when the folder has no batch.
     """

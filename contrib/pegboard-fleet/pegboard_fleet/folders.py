@@ -1,4 +1,4 @@
-"""The folders that jobs work in: git worktrees of local bare copies of the jobs' repositories."""
+"""The folders that jobs work in: worktrees of local bare clones of the jobs' git repositories."""
 
 import asyncio
 import hashlib
@@ -21,11 +21,11 @@ _SAFE = ("-c", "core.hooksPath=/dev/null", "-c", "protocol.ext.allow=never", "-c
 
 
 class SetupError(PegboardError):
-    """The folder of a job could not be created or set up; the model did not cause the failure."""
+    """A job's folder could not be created or set up, for a reason other than the model."""
 
 
 def ending(result: ProgramResult, limit_s: float) -> str:
-    """Return why Pegboard killed a program, such as its time limit; "" if it ended by itself."""
+    """Return why Pegboard killed a program, such as its time limit; "" if Pegboard did not."""
     if result.timed_out:
         return f"it took longer than {limit_s:g} s"
     if result.flooded:
@@ -34,7 +34,7 @@ def ending(result: ProgramResult, limit_s: float) -> str:
 
 
 class Folders:
-    """The folders of a batch: `repos` has the bare copies, `work` has one folder per attempt."""
+    """The folders of a batch: bare clones below `repos`, and a folder per attempt below `work`."""
 
     def __init__(self, root: Path) -> None:
         self._root = root.absolute()
@@ -45,7 +45,7 @@ class Folders:
         return self._root / "work" / attempt.name
 
     async def make(self, attempt: Attempt) -> str:
-        """Create the attempt's folder anew; return its commit, or "" if the job has no repository.
+        """Replace the attempt's folder by a new one; return the commit, or "" without a repository.
 
         :raises SetupError: when git cannot clone the repository or check out the commit.
         """
@@ -84,7 +84,7 @@ class Folders:
             raise SetupError(f"the patch has a text that is not UTF-8: {error}") from error
 
     async def _copy(self, repo: str) -> Path:
-        """Return the bare copy of a repository; clone the repository on the first call."""
+        """Return a local bare clone of a repository; create the clone on the first call."""
         place = self._root / "repos" / f"{hashlib.sha256(repo.encode()).hexdigest()[:16]}.git"
         async with self._changing(repo):
             if not (place / "complete").exists():
@@ -100,7 +100,7 @@ class Folders:
         return self._locks.setdefault(repo, asyncio.Lock())
 
     async def store(self, attempt: Attempt) -> Path:
-        """Return the local bare repository that stores git objects for the attempt's folder."""
+        """Return the local bare repository that holds git objects for the attempt's folder."""
         if attempt.job.repo:
             return await self._copy(attempt.job.repo)
         place = self._root / "repos" / "empty.git"
@@ -114,7 +114,7 @@ class Folders:
 async def git(
     folder: Path, *words: str, env: Mapping[str, str] | None = None, limit_s: float = GIT_LIMIT_S
 ) -> bytes:
-    """Run git in a folder, and return its standard output.
+    """Run git in a folder, and return git's standard output.
 
     Git sees no `GIT_*` variables except those in `env`.
 

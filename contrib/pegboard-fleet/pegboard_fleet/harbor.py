@@ -89,7 +89,7 @@ class PegboardAgent(BaseInstalledAgent):  # type: ignore[misc] # likewise
         return stdout.rsplit(maxsplit=1)[-1]
 
     async def install(self, environment: BaseEnvironment) -> None:
-        """Install Pegboard with uv, with a Python of its own instead of the task's Python."""
+        """Install Pegboard with uv, and a Python for Pegboard instead of the task's Python."""
         if await self.is_requested_version_installed(environment):
             return
         await self.ensure_system_dependencies(environment, ("curl", "bash", "git"))
@@ -114,7 +114,7 @@ class PegboardAgent(BaseInstalledAgent):  # type: ignore[misc] # likewise
         environment: BaseEnvironment,
         context: AgentContext,  # noqa: ARG002 - filled in by `populate_context_post_run`
     ) -> None:
-        """Run one prompt; write the trajectory even if the run fails."""
+        """Run a prompt; write the file with the session's trajectory even if the run fails."""
         if not self.model_name:
             raise ValueError("pegboard needs a model: --model PROVIDER/MODEL")
         logs = self.environment_logs_dir
@@ -161,7 +161,7 @@ class PegboardAgent(BaseInstalledAgent):  # type: ignore[misc] # likewise
             context.cost_usd = metrics.total_cost_usd
 
     def _export(self, file: Path) -> bool:
-        """Export the newest stored session as a trajectory to `file`; return False on failure."""
+        """Write the newest stored session as a trajectory to `file`; return False on failure."""
         stored = self.logs_dir / STORED
         if not (stored / "data").is_dir():
             return False

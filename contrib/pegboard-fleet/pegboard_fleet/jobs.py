@@ -37,7 +37,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     @property
     def text(self) -> str:
-        """The prompt of the job, with the template's variables replaced."""
+        """The job's prompt, with the variables in its template replaced."""
         return self.prompt or Template(self.template).substitute(self.vars)
 
 

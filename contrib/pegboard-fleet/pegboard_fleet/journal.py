@@ -53,7 +53,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The result of one attempt, one line of the results file; times are seconds since 1970.
+    """The result of an attempt, a line of the results file; times are seconds since 1970.
 
     `refused` is the HTTP status with which the provider refused the last request, or 0.
     `worker` is `HOST:PID`, the machine and process that ended the attempt.
@@ -89,7 +89,7 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True, tag="batch"):
 
 
 class Raised(msgspec.Struct, frozen=True, kw_only=True, tag="budget"):
-    """The journal line for a new money limit of the batch."""
+    """The journal line for a changed money limit of the batch."""
 
     budget_usd: float
 
@@ -104,7 +104,7 @@ class Began(msgspec.Struct, frozen=True, kw_only=True, tag="began"):
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True, tag="ready"):
-    """The journal line for an attempt's prepared folder; `base` is the checked-out commit."""
+    """The journal line for a prepared folder of an attempt; `base` is the commit in the folder."""
 
     id: str
     attempt: int
@@ -143,7 +143,7 @@ Entry = Opened | Raised | Began | Ready | Held | Paid | AttemptEnded | Again
 
 
 class Journal:
-    """The journal of one batch, open and locked for this process."""
+    """The journal file of a batch, which is open and locked for this process."""
 
     def __init__(self, folder: Path, file: int) -> None:
         self.folder = folder
@@ -201,7 +201,7 @@ class Journal:
         os.close(self._file)
 
     def write(self, *entries: Entry) -> None:
-        """Append entries, and return when they are on disk; blocks the thread.
+        """Append entries, and return when the entries are on disk; blocks the thread.
 
         :raises OSError: when the file cannot be written.
         """
@@ -212,7 +212,7 @@ class Journal:
 
 
 def entries_of(folder: Path) -> Iterator[Entry]:
-    """Yield the complete entries of a journal; blocks the thread.
+    """Yield the entries of a journal; skip an incomplete last line. Blocks the thread.
 
     :raises InvalidInputError: when there is no journal, or a line is damaged.
     """

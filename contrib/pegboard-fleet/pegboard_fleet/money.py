@@ -1,4 +1,4 @@
-"""The money of a batch: each request's highest cost is held, then its real cost is paid."""
+"""The money of a batch: a request's highest possible cost is held, then its real cost is paid."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -23,23 +23,23 @@ class Ledger(Protocol):
 
     @property
     def state(self) -> BatchState:
-        """The state of the batch, its settings included."""
+        """The state of the batch, with the batch's settings."""
 
     async def note(self, *entries: Entry) -> None:
-        """Record entries, such as the start of an attempt, before the steps that they describe."""
+        """Record journal entries, such as the start of an attempt, before these things happen."""
 
     async def hold(self, usd: float) -> int:
-        """Hold `usd` for a request, and return the number of the request.
+        """Hold `usd` for a request to a model, and return a number for the request.
 
         :raises BudgetError: when the rest of the budget is too small.
         """
 
     async def pay(self, number: int, usd: float) -> None:
-        """Replace the held amount of a request with the request's cost."""
+        """Replace the amount held for a request with the real cost of the request."""
 
 
 class JournalLedger:
-    """The money account of a batch that runs in one process; it alone writes the journal."""
+    """The money account of a batch in a single process, which alone writes the batch's journal."""
 
     def __init__(self, journal: Journal, state: BatchState) -> None:
         self._state = state
@@ -70,7 +70,7 @@ class JournalLedger:
             self.state.take(entries)
 
     async def hold(self, usd: float) -> int:
-        """Wait until the budget has `usd` left, hold that amount, and return the request's number.
+        """Wait until the budget has `usd` left, hold that amount, and return a request number.
 
         :raises BudgetError: when the rest of the budget is too small although no request runs.
         """
@@ -88,7 +88,7 @@ class JournalLedger:
         return number
 
     async def pay(self, number: int, usd: float) -> None:
-        """Replace the held amount of a request with its cost; wake requests that wait for money."""
+        """Replace the amount held for a request with its cost; wake the waiting requests."""
         await self.note(Paid(number=number, usd=usd))
         async with self._freed:
             del self._running[number]
@@ -105,33 +105,33 @@ class Metered:
 
     @property
     def id(self) -> str:
-        """The id of the inner provider."""
+        """The id of the wrapped provider."""
         return self._inner.id
 
     @property
     def name(self) -> str:
-        """The name of the inner provider."""
+        """The name of the wrapped provider."""
         return self._inner.name
 
     @property
     def env(self) -> Sequence[str]:
-        """The environment variables of the inner provider."""
+        """The environment variables of the wrapped provider."""
         return self._inner.env
 
     def models(self) -> Sequence[Model]:
-        """Return the models of the inner provider."""
+        """Return the models of the wrapped provider."""
         return self._inner.models()
 
     def resolve(self, model_id: str) -> Model | None:
-        """Return the inner provider's model with this id, or None."""
+        """Return the wrapped provider's model with this id, or None if it has no such model."""
         return self._inner.resolve(model_id)
 
     async def aclose(self) -> None:
-        """Close the inner provider."""
+        """Close the wrapped provider."""
         await self._inner.aclose()
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
-        """Stream the answer after money for the request is held.
+        """Hold money for the request, then stream the model's answer.
 
         :raises BudgetError: when the budget is too small, or the model's price is unknown.
         """
@@ -174,7 +174,7 @@ class Meter:
 
     @hookimpl
     async def wrap_providers(self, providers: Mapping[str, Provider]) -> Mapping[str, Provider]:
-        """Wrap each provider so that its requests are charged to the ledger."""
+        """Wrap each provider so that the cost of its requests is charged to the batch's budget."""
         return {name: Metered(each, self._ledger, self._before) for name, each in providers.items()}
 
 

@@ -1,4 +1,4 @@
-"""The results of a batch as a Parquet table; needs the package pyarrow."""
+"""The results of a batch as a Parquet table; this module needs the package pyarrow."""
 
 from collections.abc import Iterable
 from typing import Any

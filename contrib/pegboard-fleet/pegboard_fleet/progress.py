@@ -29,7 +29,7 @@ class Progress:
         self._ended = 0
 
     async def follow(self, state: BatchState) -> None:
-        """Redraw the progress line until the task is cancelled."""
+        """Redraw the progress line every second, until the calling task is cancelled."""
         while self._is_live:
             self._draw(state)
             await asyncio.sleep(TICK_S)
@@ -39,7 +39,7 @@ class Progress:
         self._running += 1
 
     def end(self, state: BatchState, result: JobResult) -> None:
-        """Count an attempt that has ended, and print its name and result."""
+        """Count an ended attempt, and print the attempt's name and result."""
         self._running -= 1
         self._ended += 1
         reason = escape_controls(result.error.partition("\n")[0][:_REASON_LETTERS])
@@ -78,7 +78,7 @@ class Progress:
             return WIDTH
 
     def _rate(self, state: BatchState) -> tuple[str, ...]:
-        """Return the rate and the remaining time; nothing before the first attempt has ended."""
+        """Return texts with the rate and the remaining time; () before an attempt has ended."""
         if not self._ended:
             return ()
         seconds = time.monotonic() - self._began

@@ -27,7 +27,7 @@ DATA = "data"
 
 
 async def write_results(folder: Path, state: BatchState, form: Form) -> Path:
-    """Write the results in the format `form`, replace older ones, and return the file or folder.
+    """Write the results in the format `form`, replace older results, and return the path.
 
     `preds` is the SWE-bench format, a JSON object with a prediction per job id. If a job has
     several attempts, the last one counts. `atif` is a folder with a trajectory for each attempt

@@ -47,7 +47,7 @@ _OPTIONS = (
 
 
 class _Statuses(click.ParamType[frozenset[Status]]):
-    """The click type of a comma-separated list of attempt statuses."""
+    """The command-line type for a comma-separated list of attempt statuses."""
 
     name = "statuses"
 
@@ -96,7 +96,7 @@ def settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def read_settings(command: str, given: Mapping[str, Any]) -> Settings:
-    """Return the batch settings from the options of a command.
+    """Return the settings of a batch from a command's options.
 
     :raises InvalidInputError: for an invalid permission rule, or if an agent runs the command with
         `--auto` or `--allow`.

@@ -95,7 +95,7 @@ class BatchState(msgspec.Struct, kw_only=True):
 
     @property
     def lost_usd(self) -> float:
-        """The money held for requests that have no end in the journal; it counts as spent."""
+        """The money held for requests without an end in the journal; this money counts as spent."""
         return sum(self.held.values())
 
     @property
@@ -105,7 +105,7 @@ class BatchState(msgspec.Struct, kw_only=True):
 
     @property
     def results(self) -> Iterator[JobResult]:
-        """The results so far, in the order of the jobs."""
+        """The results so far, in the order of the batch's jobs."""
         return (each.result for each in self.attempts.values() if each.result is not None)
 
     @property

@@ -43,7 +43,7 @@ async def batches(app: "App") -> "Sequence[Block]":
 
 
 async def fleet(app: "App") -> "Sequence[Block]":  # noqa: ARG001 - a page's
-    """Return a block with the workers of the fleet, and one for each batch, the newest first."""
+    """Return a block with the workers of the fleet, and a block per batch, the newest first."""
     from pegboard.display import Block
     from pegboard_fleet.fleet.database import FleetDatabase, database_url
     from pegboard_fleet.fleet.jobs import batches_of, state_of

@@ -29,7 +29,7 @@ _BLOCK = "0"
 
 
 class LocalAnswer:
-    """A parser for streamed output.
+    """A parser for the streamed output of a local model.
 
     `is_json` says whether the output is a JSON object by the schema of `dialogue.schema_of`.
     """
@@ -66,7 +66,7 @@ class LocalAnswer:
             yield from self._write(json.loads(f'"{found[0]}"', strict=False))
 
     def end(self, *, whole: bool) -> Iterator[StreamEvent]:
-        """Yield the last events; with a tool call only if the answer is complete (`whole`)."""
+        """Yield the last events of the answer; `whole` says that the model finished the answer."""
         if self._talks:
             yield TextEnd(_BLOCK)
         if self._call is not None:
@@ -80,7 +80,7 @@ class LocalAnswer:
                 self.called = True
 
     def _begun(self) -> Iterator[StreamEvent]:
-        """Detect a text or a call from the first characters; yield its start event."""
+        """Yield the start event of a text or tool call, once the first characters show which."""
         if found := _TEXT_HEAD.match(self._written):
             self._talks = True
             self._place = found.end()
@@ -101,7 +101,7 @@ class LocalAnswer:
         return self._written[self._place :].lstrip()
 
     def _input(self) -> str | None:
-        """Return the call's arguments as JSON text, or None if they are incomplete."""
+        """Return the tool call's arguments as JSON text, or None while they are incomplete."""
         written = self._rest()
         try:
             _, end = json.JSONDecoder(strict=False).raw_decode(written)

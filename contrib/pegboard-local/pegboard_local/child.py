@@ -1,4 +1,4 @@
-"""The program that runs a model: it reads requests on standard input and prints chunks.
+"""The program that runs a model: it reads requests on standard input and prints answers in chunks.
 
 Pegboard starts this file by its path, and the file imports nothing of Pegboard. The program ends
 when its input is closed, so it cannot outlive its parent process.
@@ -17,7 +17,7 @@ BATCH_TOKENS = 256
 
 
 def main() -> None:
-    """Load the model named in the arguments, then answer requests until the input ends."""
+    """Load the model named in the command line, then answer requests until standard input ends."""
     settings = json.loads(sys.argv[1])
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what the library prints is no answer
@@ -43,7 +43,7 @@ class ChildRequests:
         self._taken_back = False
 
     def listen(self) -> None:
-        """Read requests until the input ends, then exit the process, even during an answer."""
+        """Read requests until standard input ends; then exit the process, even during an answer."""
         for line in sys.stdin:
             body = json.loads(line)
             with self._some:
@@ -54,13 +54,13 @@ class ChildRequests:
         os._exit(0)
 
     def next(self) -> dict[str, Any]:
-        """Wait for the next request, and return it."""
+        """Wait for the next request, and return the request."""
         with self._some:
             self._some.wait_for(lambda: self._waiting)
             return self._waiting.pop(0)
 
     def is_taken_back(self) -> bool:
-        """Return whether the current request was cancelled."""
+        """Return whether the parent process has cancelled the current request."""
         return self._taken_back
 
 
@@ -100,7 +100,7 @@ def _answer(server: Any, body: dict[str, Any], out: TextIO, stop: Callable[[], b
 
 
 def tell(out: TextIO, value: object) -> None:
-    """Write a value as a JSON line; exit if the reader has closed the pipe."""
+    """Write a value as a JSON line; exit if the parent process has closed the pipe."""
     try:
         out.write(json.dumps(value) + "\n")
         out.flush()

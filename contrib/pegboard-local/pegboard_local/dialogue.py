@@ -1,4 +1,4 @@
-"""Requests for models without a tool format of their own, and the JSON schema of their answers.
+"""Requests to models without a tool-call format, and the JSON schema that shapes their answers.
 
 Each answer is one JSON object that follows a schema while it is generated: a call of an offered
 tool, or the text that ends the turn. The model therefore cannot generate an invalid call.
@@ -54,7 +54,7 @@ Chat = list[dict[str, str]]
 
 
 def messages_of(request: ModelRequest, *, tiny: bool) -> Chat:
-    """Return the messages of a chat in which the user and the assistant alternate.
+    """Return the request's messages as a chat in which user and assistant alternate.
 
     For a `tiny` model, example calls are added, and reminders are removed.
     """
@@ -76,7 +76,7 @@ def messages_of(request: ModelRequest, *, tiny: bool) -> Chat:
 
 
 def schema_of(tools: tuple[ToolDefinition, ...], *, tiny: bool) -> dict[str, Any] | None:
-    """Return the JSON schema of an answer, or None without tools, when the answer is plain text."""
+    """Return the JSON schema of an answer; None without tools, when the answer is plain text."""
     if not tools:
         return None
     calls = [
@@ -139,7 +139,7 @@ def _tools(tools: tuple[ToolDefinition, ...], *, tiny: bool) -> str:
 
 
 def _short(tool: ToolDefinition) -> str:
-    """Describe a tool briefly: its required arguments and its purpose."""
+    """Describe a tool briefly: the required arguments and the purpose."""
     named = tool.parameters.get("required") or tool.parameters.get("properties", ())
     call = f"{tool.name}({', '.join(named)})"
     if tool.name in _WORDS:
@@ -182,7 +182,7 @@ def _part_text(part: Content, request: ModelRequest, limit: int) -> str:
 
 
 def _bounded(text: str, limit: int) -> str:
-    """Shorten a text to about `limit` characters by removing its middle."""
+    """Shorten a text to about `limit` characters, by removing characters in the middle."""
     if len(text) <= limit:
         return text
     half = limit // 2

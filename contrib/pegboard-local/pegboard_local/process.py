@@ -30,7 +30,7 @@ Chunk = Mapping[str, Any]
 
 
 class ModelProcess:
-    """A model in a separate process, which answers one request at a time."""
+    """A model that runs in a separate process and answers one request at a time."""
 
     def __init__(self, path: Path, *, context: int, threads: int) -> None:
         self._settings = {"path": str(path), "context": context, "threads": threads}
@@ -44,7 +44,7 @@ class ModelProcess:
         return self._process.pid if self._process else None
 
     async def ask(self, body: Chunk, *, idle_timeout_s: float) -> AsyncGenerator[Chunk, None]:
-        """Yield the chunks of the answer; closing the iterator cancels the request.
+        """Yield the chunks of the model's answer; closing the iterator cancels the request.
 
         :raises ProviderError: when the model cannot be loaded, or its process ends or is silent.
         """
@@ -63,7 +63,7 @@ class ModelProcess:
                     await shield(self._take_back(process))
 
     async def aclose(self) -> None:
-        """End the process, if it runs."""
+        """End the process, if the process runs."""
         if self._process is not None:
             await shield(self._end(self._process))
 
@@ -114,7 +114,7 @@ class ModelProcess:
         return found
 
     async def _take_back(self, process: Process) -> None:
-        """Cancel the answer, and read the rest of the output."""
+        """Cancel the running answer, and read the output until the answer's end."""
         await self._send(process, None)
         try:
             async with asyncio.timeout(STOP_LIMIT_S):

@@ -1,4 +1,4 @@
-"""The short system prompt and the few tools for a model with a tiny window."""
+"""A short system prompt and a few tools, for models with a tiny context window."""
 
 _TITLES = frozenset(
     {
@@ -49,7 +49,7 @@ LEFT_OUT = frozenset(
 
 
 def shortened(system: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the system prompt without most of Pegboard's parts; other long parts are cut."""
+    """Return the system prompt without most of Pegboard's sections; cut other long sections."""
     kept = [short for piece in system if (short := _short(piece))]
     return tuple(kept) or (SHORT,)
 

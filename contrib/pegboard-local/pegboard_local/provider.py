@@ -45,23 +45,23 @@ class Local:
 
     @property
     def env(self) -> Sequence[str]:
-        """The environment variables with a key: none."""
+        """The environment variables with an API key: none, because local models need no key."""
         return ()
 
     def models(self) -> Sequence[Model]:
-        """Return the models whose weights are installed or named in the options."""
+        """Return the models with installed weights, and the models in the plugin's options."""
         installed = [name for name in PACKAGES if packaged(name)]
         named = dict.fromkeys((*installed, *self._options.models))
         return tuple(model for name in named if (model := self.resolve(name)))
 
     def resolve(self, model_id: str) -> Model | None:
-        """Return a packaged model, a model of the options, or a model by absolute path."""
+        """Return a packaged model, a model of the options or a model by path; else None."""
         if model_id not in self._found:
             self._found[model_id] = self._model(model_id)
         return self._found[model_id]
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
-        """Yield the events of the answer; closing the iterator cancels the request.
+        """Yield the events of the model's answer; closing the iterator cancels the request.
 
         :raises ContextOverflowError: when the request is longer than the window.
         :raises ProviderError: when the model cannot be loaded, or its process fails.
@@ -125,11 +125,11 @@ class Local:
         )
 
     def _window(self, trained: int | None) -> int | None:
-        """Return the context window to use, or None if the model file does not declare one."""
+        """Return the context window to use, at most `trained`; None if `trained` is None."""
         return trained and min(trained, self._options.context or CONTEXT_TOKENS)
 
     def _process(self, model: Model) -> "ModelProcess":
-        """Return the process of a model; the process starts with its first request.
+        """Return the process for a model; the process starts with its first request.
 
         :raises ProviderError: when there are no weights.
         """

@@ -31,7 +31,7 @@ _MOST_BYTES = 1 << 24
 
 
 class Package(msgspec.Struct, frozen=True):
-    """Weights from a Python package; `package` is found without importing it."""
+    """Model weights in the Python package `package`, found without importing the package."""
 
     package: str
     file: str
@@ -46,7 +46,7 @@ PACKAGES = {
 
 
 class ModelHead(msgspec.Struct, frozen=True):
-    """The metadata of a model file: the model's name and its training window."""
+    """The metadata in a model file: the model's name and the context window of its training."""
 
     name: str | None
     context: int | None
@@ -87,7 +87,7 @@ def read_head(path: Path) -> ModelHead:
 
 
 def _entries(file: BinaryIO) -> Iterator[tuple[str, Any]]:
-    """Yield the keys and values of a header in file order."""
+    """Yield the metadata keys and values of a file's header, in file order."""
     if file.read(4) != MAGIC:
         raise ValueError("this is no GGUF file")
     _number(file, "<I")

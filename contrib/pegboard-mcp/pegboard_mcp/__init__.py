@@ -33,7 +33,7 @@ SIGN_IN_LIMIT_S = 330
 
 @hookimpl
 async def config_load(config: Config) -> Config | None:
-    """After each rule about `mcp__SERVER__TOOL`, add the same rule with the tool's id."""
+    """Add the same rule with the tool's id after each rule about `mcp__SERVER__TOOL`."""
     from pegboard_mcp.rules import with_ids_of_tools
 
     return with_ids_of_tools(config)
@@ -49,7 +49,7 @@ async def trusted_files(workspace: Workspace) -> Sequence[Path]:
 
 @hookimpl
 async def register_tools(config: Config, plugin: Plugin) -> Sequence[Tool]:
-    """Return the tools in the stored catalogues."""
+    """Return the MCP tools in the catalogues stored by earlier connections."""
     from pegboard_mcp.offering import known_tools
 
     return known_tools(config, plugin)
@@ -57,7 +57,7 @@ async def register_tools(config: Config, plugin: Plugin) -> Sequence[Tool]:
 
 @hookimpl
 async def register_commands(config: Config, plugin: Plugin) -> Sequence[Command]:
-    """Return a slash command for each prompt in the stored catalogues."""
+    """Return a slash command for each MCP prompt in the catalogues of earlier connections."""
     from pegboard_mcp.offering import known_commands
 
     return known_commands(config, plugin)
@@ -118,7 +118,7 @@ async def chat_system_transform(
 
 @hookimpl
 async def startup(app: Host, plugin: Plugin) -> None:
-    """Create the servers; start only those without a stored catalogue or with an eager start."""
+    """Create the MCP servers; start servers that have an eager start or no stored catalogue."""
     from pegboard_mcp.foreign import claude_tables, project_tables
     from pegboard_mcp.offering import offered
     from pegboard_mcp.servers import OPENED, STARTED, Servers, configured_servers

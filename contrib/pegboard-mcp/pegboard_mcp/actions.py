@@ -70,7 +70,7 @@ async def act(
 
 
 async def sign_in(servers: Servers, name: str, show: "Show") -> None:
-    """Sign the user in to a server, then connect to the server; `show` displays the address.
+    """Sign the user in to a server, then connect to it; `show` displays the sign-in address.
 
     :raises InvalidInputError: when the sign-in fails.
     """
@@ -113,7 +113,7 @@ async def _signed_in(servers: Servers, name: str, task: "asyncio.Task[None]") ->
 
 
 async def _show_nothing(_address: str) -> None:
-    """Do nothing: the HTTP client displays the sign-in address."""
+    """Do nothing, because the HTTP client itself displays the sign-in address."""
 
 
 def _resources(server: Server) -> list[tuple[str, dict[str, Any]]]:

@@ -1,4 +1,4 @@
-"""A running call from another agent: its work, its progress, and its requests to the user.
+"""A running call from another agent: the work, the progress, and requests to the user.
 
 This module imports the MCP SDK's types.
 """
@@ -26,7 +26,7 @@ Report = Callable[[int, str], Awaitable[None]]
 
 
 class AgentCall:
-    """A prompt or tool call in a session, with its requests to the user.
+    """A prompt or tool call from another agent in a session, with its requests to the user.
 
     If the user must answer a request, the MCP client gets the request as a result, and repeats its
     call with the answer (SEP-2322). The work continues meanwhile. Closing the call also closes the
@@ -49,7 +49,7 @@ class AgentCall:
         self._calls: set[str] = set()
 
     async def requests(self, report: Report) -> tuple[Request, ...]:
-        """Wait for requests that the user must answer; return () when the work has ended.
+        """Wait for requests that the user must answer; return () when the call has ended.
 
         `report` receives the number of tool calls so far and the title of the newest tool call.
         """
@@ -76,7 +76,7 @@ class AgentCall:
                 await self.app.answer_question(request.id, answers_of(request.questions, content))
 
     async def leave_unattended(self, request: Request) -> None:
-        """Reject a request, because this client cannot ask its user."""
+        """Reject a request, because the MCP client cannot ask its user."""
         with suppress(NotFoundError):
             if isinstance(request, PermissionRequest):
                 await self.app.permissions.leave_unattended(request.id)
@@ -88,7 +88,7 @@ class AgentCall:
         return {each.id: each for each in self._pending()}
 
     async def aclose(self) -> None:
-        """Cancel the work, and wait until it has ended."""
+        """Cancel the call, and wait until it has ended."""
         self._events.close()
         if not self.task.done():
             await self.app.abort(self.session_id)
@@ -100,7 +100,7 @@ class AgentCall:
         return (*self.app.permissions.pending(), *self.app.questions.pending())
 
     async def _is_ours(self, request: Request) -> bool:
-        """Return whether a request belongs to this session or to one of its subagents."""
+        """Return whether a request belongs to this session or to a subagent of this session."""
         name: str | None = request.session_id
         while name is not None and name != self.session_id:
             try:

@@ -69,7 +69,7 @@ class ReplyArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class AgentServer:
-    """The MCP tools for other agents: the agent, and the Pegboard tools in `offered`."""
+    """The MCP tools for other agents: Pegboard's agent, and the Pegboard tools in `offered`."""
 
     def __init__(self, apps: ProjectApps, offered: Sequence[str] = ()) -> None:
         self._apps = apps
@@ -116,7 +116,7 @@ class AgentServer:
     async def _call(
         self, context: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
-        """Start a call, or continue one whose questions the client has answered."""
+        """Start a tool call, or continue a call after the client has answered its questions."""
         try:
             if params.request_state is None:
                 call = await self._begun(params.name, params.arguments or {})
@@ -190,7 +190,7 @@ class AgentServer:
             return _failure(str(error))
 
     async def _resumed(self, state: str, responses: types.InputResponses | None) -> AgentCall:
-        """Return the running call with the id `state`, and give it the client's answers."""
+        """Return the running call with the id `state`, after passing on the client's answers."""
         call = self._calls.get(state)
         if call is None:
             raise InvalidInputError("the call has ended meanwhile; make it again")
@@ -231,7 +231,7 @@ def _content(result: types.ElicitResult) -> Mapping[str, Any] | None:
 
 
 async def _prompted(app: App, session_id: str, prompt: Prompt) -> types.CallToolResult:
-    """Send a prompt to the session; return the answer, the changed files and the usage."""
+    """Send a prompt to the session; return the model's answer, changed files and token usage."""
     last = await app.prompt(session_id, prompt)
     turns = [
         each
@@ -267,7 +267,7 @@ async def _prompted(app: App, session_id: str, prompt: Prompt) -> types.CallTool
 async def _called(
     app: App, session_id: str, name: str, arguments: Mapping[str, Any]
 ) -> types.CallToolResult:
-    """Call a tool in a temporary session, and return its result."""
+    """Call a tool in a temporary session, and return the tool's result."""
     try:
         done = await app.call_tool(session_id, name, arguments)
     finally:

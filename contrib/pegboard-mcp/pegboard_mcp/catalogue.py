@@ -35,13 +35,13 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
     def is_fresh(self) -> bool:
-        """Return whether the lists are still within the cache time that the server allows."""
+        """Return whether the server still allows the lists to be used from the cache."""
         age_s = time.time() - self.listed_at
         return self.fresh_s is not None and 0 <= age_s < self.fresh_s
 
 
 def read_catalogue(path: Path) -> Catalogue | None:
-    """Return the stored catalogue, or None if there is no valid one."""
+    """Return the catalogue stored in a file, or None if the file is missing or invalid."""
     try:
         if path.stat().st_size > FILE_BYTES:
             return None
@@ -51,7 +51,7 @@ def read_catalogue(path: Path) -> Catalogue | None:
 
 
 def write_catalogue(path: Path, catalogue: Catalogue) -> None:
-    """Store the catalogue, readable only by this user, unless it exceeds the size limit.
+    """Store a catalogue, readable only by this user, unless the catalogue exceeds the size limit.
 
     :raises OSError: when the folder cannot be written.
     """

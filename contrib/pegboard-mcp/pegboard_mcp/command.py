@@ -214,7 +214,7 @@ def serve(directory: Path, *, root: Path | None, tools: str, port: int | None) -
 
 @asynccontextmanager
 async def _servers(directory: Path) -> AsyncIterator[tuple[App, Servers]]:
-    """Open an App and yield it with its MCP servers, none of which starts automatically."""
+    """Open an App and yield it with its MCP servers; no server starts automatically."""
     IS_COMMAND.set(True)
     options = AppOptions(interactive=sys.stdin.isatty())
     async with open_app(directory, options) as app, asyncio.timeout(None) as limit:
@@ -290,7 +290,7 @@ def _add(directory: Path, name: str, entry: Mapping[str, Any], *, is_connecting:
 
 
 async def _first_look(directory: Path, name: str) -> list[str]:
-    """Connect to a new server so that its tools are in the catalogue; return lines for the user."""
+    """Connect to a new server to store its tools in the catalogue; return lines for the user."""
     async with _servers(directory) as (_app, servers):
         server = _named(servers, name)
         await servers.look(server)

@@ -41,7 +41,7 @@ class OAuthConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """The configuration of one MCP server.
+    """The configuration of an MCP server.
 
     - `command` starts a local server; `url` is the address of a remote server.
     - `environment` has variables for the server's process, and `env` names variables to inherit.
@@ -92,7 +92,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def place(self) -> str:
-        """The server's command line, or its URL without credentials."""
+        """The command line of a local server, or the URL of a remote server without credentials."""
         if not self.url:
             return " ".join(self.command)
         parts = urlsplit(self.url)
@@ -101,7 +101,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
-    """The file that server entries come from, and whether it belongs to the repository.
+    """The file that entries of servers come from, and whether the file belongs to the repository.
 
     `env` has the variables for `${NAME}`; if `env` is None, nothing is replaced. If `is_strict`, an
     unknown key is an error; files of other programs may have keys that Pegboard does not use.
@@ -170,7 +170,7 @@ def server_of(source: Source, name: str, entry: Table) -> ServerConfig:
 
 
 def _tightened(server: ServerConfig) -> ServerConfig:
-    """Reset the settings that a project may not choose for its server, such as network access."""
+    """Reset the settings that a project may not choose for a server, such as network access."""
     return msgspec.structs.replace(
         server,
         exposure=None if server.exposure == "direct" else server.exposure,
@@ -181,7 +181,7 @@ def _tightened(server: ServerConfig) -> ServerConfig:
 
 
 def _facts(source: Source, name: str, entry: Table) -> Iterator[tuple[str, object]]:
-    """Yield each field of `ServerConfig` that the entry sets, with its value."""
+    """Yield the name and value of each field of `ServerConfig` that the entry sets."""
     yield from (("name", name), ("source", source.file), ("is_project", source.is_project))
     known = set(ServerConfig.__struct_fields__) - {"name", "source", "is_project", "transport"}
     if "url" in entry:
@@ -199,7 +199,7 @@ def _facts(source: Source, name: str, entry: Table) -> Iterator[tuple[str, objec
 
 
 def _check_keys(source: Source, place: str, keys: Iterable[str], known: Sequence[str]) -> None:
-    """Reject unknown keys, unless the entry is in the format of another program."""
+    """Reject unknown keys, unless the file belongs to another program."""
     for key in keys if source.is_strict else ():
         if key not in known:
             meant = nearest_names(key, known, limit=1)
@@ -247,7 +247,7 @@ def _with_variables(source: Source, entry: Table) -> dict[str, Any]:
 
 
 def _replaced(source: Source, value: Any) -> Any:  # noqa: ANN401 - JSON
-    """Replace `${NAME}` and `${NAME:-other}` in the strings of a value."""
+    """Replace `${NAME}` and `${NAME:-default}` in the strings of a value."""
     if source.env is None:
         return value
     env = source.env

@@ -1,4 +1,4 @@
-"""A connection to a running MCP server: its lists, and calls of its tools.
+"""A connection to a running MCP server, which reads the server's lists and calls its tools.
 
 The first start of a server imports this module, because it imports the MCP SDK.
 """
@@ -63,7 +63,7 @@ _T = TypeVar("_T")
 
 
 class Wishes(NamedTuple):
-    """The settings for a new connection.
+    """The settings for a new connection to a server.
 
     `known` is the stored catalogue, if any. `can_ask` tells the server that Pegboard can ask a
     user. `on_change` is called when the server reports a changed list.
@@ -76,14 +76,14 @@ class Wishes(NamedTuple):
 
 
 class _List(NamedTuple):
-    """The items of a list as the server sent them; `lifetime_s` is the cache time, or None."""
+    """The items of a list from the server; `lifetime_s` is how long to cache them, or None."""
 
     items: list[object]
     lifetime_s: float | None
 
 
 class ServerConnection:
-    """An open connection to a server, after the handshake."""
+    """An open connection to an MCP server, after the protocol's handshake."""
 
     def __init__(self, name: str, client: Client, traffic: Traffic, inbox: Inbox) -> None:
         self.name = name
@@ -97,7 +97,7 @@ class ServerConnection:
         return not self.traffic.ended.is_set()
 
     async def list_everything(self) -> Catalogue:
-        """Request all lists of the server, and return them as a catalogue.
+        """Request all lists of the server, and return the lists as a catalogue.
 
         :raises RequestError: when the server does not answer.
         """
@@ -133,7 +133,7 @@ class ServerConnection:
     async def _extra(
         self, key: str, fetch: Callable[..., Awaitable[Any]], failed: list[str]
     ) -> list[object]:
-        """Return an optional list; on an error, add it to `failed` and return an empty list."""
+        """Return an optional list; after an error, an empty list, and add the error to `failed`."""
         try:
             return (await self._pages(key, fetch)).items
         except (ConnectionLostError, AuthorizationError):
@@ -143,7 +143,7 @@ class ServerConnection:
             return []
 
     async def _pages(self, key: str, fetch: Callable[..., Awaitable[Any]]) -> "_List":
-        """Return the items of all pages, with the cache time of the last page."""
+        """Return the items of all pages of a list, with the cache time of the last page."""
         found, lifetime_s = list[object](), None
         cursor: str | None = None
         for _ in range(LIST_PAGES):
@@ -255,7 +255,7 @@ class ServerConnection:
         ],
         ask_user: AskUser | None,
     ) -> _T:
-        """Repeat a request with the user's answers until its result is final (SEP-2322)."""
+        """Repeat a request with the user's answers until the result is final (SEP-2322)."""
         answers: types.InputResponses | None = None
         state: str | None = None
         for _ in range(ROUNDS + 1):

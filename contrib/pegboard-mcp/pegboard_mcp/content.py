@@ -16,7 +16,7 @@ TEXT_BYTES = 4 << 20
 
 
 def tool_result(server: str, tool: str, result: types.CallToolResult) -> ToolResult:
-    """Return the result of a call.
+    """Return the result of an MCP tool call as a Pegboard tool result.
 
     :raises ToolError: when the server marks the result as an error.
     """
@@ -39,7 +39,7 @@ def tool_result(server: str, tool: str, result: types.CallToolResult) -> ToolRes
 
 
 def parts_of(content: Sequence[types.ContentBlock]) -> tuple[list[str], list[Attachment]]:
-    """Return the texts and the attached files in MCP content."""
+    """Return the texts in MCP content, and the attached files."""
     texts: list[str] = []
     files: list[Attachment] = []
     for block in content:
@@ -84,7 +84,7 @@ def _attach(data: str, mime: str, texts: list[str], files: list[Attachment]) -> 
 
 
 def limited(text: str) -> str:
-    """Return the text cut to the size limit, with a note about the omitted rest."""
+    """Return the text, cut after `TEXT_BYTES` bytes with a note about the whole size."""
     content = text.encode("utf-8", "replace")
     if len(content) <= TEXT_BYTES:
         return text
@@ -93,7 +93,7 @@ def limited(text: str) -> str:
 
 
 def prompt_text(result: types.GetPromptResult) -> str:
-    """Return the messages of a prompt as one text, with roles if there are several."""
+    """Return the messages of a prompt as one text; name the roles if there are several messages."""
     texts = [("\n\n".join(parts_of([each.content])[0]), each.role) for each in result.messages]
     if len(texts) == 1:
         return limited(texts[0][0])

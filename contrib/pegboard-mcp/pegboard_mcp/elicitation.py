@@ -29,7 +29,7 @@ _T = TypeVar("_T")
 
 
 class FieldError(ValueError):
-    """An answer is not valid for its form field; the message says which answers are valid."""
+    """An answer is not valid for a form field; the error's message says which answers are valid."""
 
 
 class Inbox:
@@ -48,7 +48,7 @@ class Inbox:
     async def put(
         self, context: ClientRequestContext, params: types.ElicitRequestParams
     ) -> types.ElicitResult | types.ErrorData:
-        """Queue a question until a call answers it; decline at once if no call is running."""
+        """Queue a question of the server; decline the question at once if no call is running."""
         del context
         if not self._calls or len(self._asked) >= QUESTIONS_PER_ROUND:
             return types.ElicitResult(action="decline")
@@ -59,7 +59,7 @@ class Inbox:
         return await answer
 
     async def attend(self, request: Awaitable[_T], ask_user: AskUser | None) -> _T:
-        """Await a request, and answer the server's questions meanwhile."""
+        """Await a request to a server, and answer the server's questions meanwhile."""
         if ask_user is None:
             return await request
         task, news = asyncio.ensure_future(request), asyncio.Event()
@@ -82,7 +82,7 @@ class Inbox:
                 await self._answer_next(None)
 
     async def _answer_next(self, ask_user: AskUser | None) -> None:
-        """Answer the oldest question, or cancel it if the waiting call is cancelled."""
+        """Pass the oldest question to the user; if the call is cancelled, cancel the question."""
         params, answer = self._asked.popleft()
         result = types.ElicitResult(action="cancel")
         try:
@@ -130,7 +130,7 @@ async def _opened(
 async def _filled(
     server: str, params: types.ElicitRequestFormParams, ask_user: AskUser
 ) -> dict[str, Value] | None:
-    """Ask the user to fill in a form; None if a field is unsupported or the values stay invalid."""
+    """Ask the user to fill in a form; None if a field is unsupported or values stay invalid."""
     schema = params.requested_schema
     properties = schema.get("properties")
     fields = dict(properties) if isinstance(properties, Mapping) else {}
@@ -208,7 +208,7 @@ def _options(field: Mapping[str, Any]) -> tuple[tuple[str, ...], bool]:
 
 
 def _choices(field: Mapping[str, Any]) -> dict[str, str]:
-    """Return the enumeration values by label."""
+    """Return the values of an enumeration field by label."""
     for key in ("oneOf", "anyOf"):
         if isinstance(titled := field.get(key), list):
             return {_clean(each.get("title") or each["const"]): each["const"] for each in titled}
@@ -221,7 +221,7 @@ def _choices(field: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _value(field: Mapping[str, Any], answer: list[str]) -> Value:
-    """Convert an answer to the type of its field; None if there is no answer.
+    """Convert an answer to the type of a form field; None if there is no answer.
 
     :raises FieldError: when the answer does not fit the field.
     """

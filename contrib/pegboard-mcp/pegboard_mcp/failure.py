@@ -2,11 +2,11 @@
 
 
 class RequestError(Exception):
-    """A server refused a request, or its answer is unusable; the message is a sentence."""
+    """A server refused a request, or its answer is unusable; the error's message is a sentence."""
 
 
 class ConnectionLostError(RequestError):
-    """The connection ended during a request; `was_sent` says whether the request was sent."""
+    """The connection ended during a request; `was_sent` says if the request had been sent."""
 
     def __init__(self, text: str, *, was_sent: bool) -> None:
         super().__init__(text)
@@ -22,11 +22,11 @@ class AuthorizationError(RequestError):
 
 
 class RegistrationError(AuthorizationError):
-    """The authorization server does not accept any of Pegboard's ways to register a client."""
+    """The OAuth server does not accept any of Pegboard's ways to register a client."""
 
 
 def lacking_authorization(error: BaseException) -> AuthorizationError | None:
-    """Return the AuthorizationError within an exception or exception group, or None."""
+    """Return the AuthorizationError within an exception or exception group, None without any."""
     if isinstance(error, BaseExceptionGroup):
         return next(filter(None, map(lacking_authorization, error.exceptions)), None)
     return error if isinstance(error, AuthorizationError) else None

@@ -1,4 +1,4 @@
-"""The files of one MCP server: its catalogue, its pinned definitions, its log and its grants."""
+"""The files that Pegboard keeps for an MCP server: catalogue, pins, log and grants."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ from pegboard_mcp.pins import PinFile
 
 
 class ServerFiles(NamedTuple):
-    """The paths of one server's files: catalogue, pins, log and grants.
+    """The paths of a server's files: catalogue, pins, log and grants.
 
     The catalogue only caches the tools; the pins (reviewed definitions) decide which are offered.
     """

@@ -1,4 +1,4 @@
-"""MCP servers in the files of other programs: `.mcp.json`, and Claude Code's settings."""
+"""MCP servers that are configured in files of other programs, such as `.mcp.json`."""
 
 import json
 import os
@@ -32,7 +32,7 @@ def project_tables(host: Host) -> list[tuple[Source, Table]]:
 
 
 def claude_tables(home: Path, workspace: Workspace) -> list[tuple[Source, Table]]:
-    """Return the server tables in Claude Code's settings, for all projects and this one."""
+    """Return the server tables in Claude Code's settings, for all projects and this project."""
     path = home / CLAUDE_FILE
     try:
         settings = _parsed(path.read_bytes())

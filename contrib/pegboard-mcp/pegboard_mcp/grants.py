@@ -1,4 +1,4 @@
-"""Grants: the OAuth clients and tokens from sign-ins, one per authorization server."""
+"""Grants: the OAuth clients and tokens from sign-ins, a grant per OAuth authorization server."""
 
 import time
 from pathlib import Path
@@ -13,7 +13,7 @@ EXPIRY_MARGIN_S = 30.0
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True):
-    """The OAuth client and tokens from one issuer; `expires_at` is in seconds since the epoch.
+    """An OAuth client with tokens from an issuer; `expires_at` is in seconds since the epoch.
 
     `metadata` is the issuer's metadata document, with the token endpoint. `wanted_scope` is the
     scope that a refused request needed; the next sign-in asks for it.
@@ -28,18 +28,18 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def access_token(self) -> str:
-        """The access token for requests, or ""."""
+        """The access token for requests, or "" if there is none."""
         return str(self.tokens.get("access_token") or "")
 
     @property
     def refresh_token(self) -> str:
-        """The refresh token, or "" if no endpoint is known that accepts it."""
+        """The refresh token, or "" if the issuer's token endpoint is not known."""
         is_known = bool(self.metadata.get("token_endpoint"))
         return str(self.tokens.get("refresh_token") or "") if is_known else ""
 
     @property
     def wider_scope(self) -> str:
-        """The granted and the missing scope together, or "" if no scope is missing."""
+        """The granted scope with the scope that a request lacked; "" if no request lacked any."""
         if not self.wanted_scope:
             return ""
         return joined_scopes(str(self.tokens.get("scope") or ""), self.wanted_scope)
@@ -50,7 +50,7 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def joined_scopes(*scopes: str) -> str:
-    """Join scopes into one string, in order and without duplicates."""
+    """Join OAuth scopes into a space-separated string, in order and without duplicates."""
     return " ".join(dict.fromkeys(word for scope in scopes for word in scope.split()))
 
 
@@ -66,19 +66,19 @@ class Grants(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def grant(self) -> Grant | None:
-        """The grant of the current issuer, or None."""
+        """The grant of the current issuer, or None before the first sign-in."""
         return self.by_issuer.get(self.current)
 
 
 class GrantFile:
-    """The file with the grants for one server, readable only by this user."""
+    """The file with the OAuth grants for an MCP server, readable only by this user."""
 
     def __init__(self, path: Path, url: str) -> None:
         self._path = path
         self._url = url
 
     def read(self) -> Grants:
-        """Read the grants; empty if there is no file, or if the file is for another URL."""
+        """Read the grants; return empty grants if the file is missing or for another URL."""
         try:
             found = msgspec.json.decode(self._path.read_bytes(), type=Grants)
         except (OSError, msgspec.MsgspecError):
@@ -86,7 +86,7 @@ class GrantFile:
         return found if found.url == self._url else Grants(url=self._url)
 
     def store(self, grant: Grant) -> None:
-        """Store this grant as the current one.
+        """Store a grant as the grant to use from now on.
 
         :raises OSError: when the file cannot be written.
         """
@@ -100,7 +100,7 @@ class GrantFile:
             replace_file(self._path, msgspec.json.encode(grants))
 
     def remove(self) -> bool:
-        """Delete all grants; return False if there were none."""
+        """Delete all grants; return False if the file had no grants."""
         if not self._path.is_file():
             return False
         self._path.unlink()

@@ -74,7 +74,7 @@ async def _want_no_encoding(request: httpx2.Request) -> None:
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """A response body that closes the connection when it exceeds a limit."""
+    """A response body that ends the connection if the server exceeds a limit."""
 
     def __init__(
         self, inner: httpx2.AsyncByteStream, pieces: AsyncIterator[bytes], traffic: Traffic

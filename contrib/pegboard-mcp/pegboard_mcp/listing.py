@@ -1,4 +1,4 @@
-"""The checked lists of MCP servers: each item validated, cut to limits and given a digest."""
+"""Checks of the lists from MCP servers: items are validated, cut to limits and given a digest."""
 
 import hashlib
 import re
@@ -24,7 +24,7 @@ _NAME_LETTERS = 80
 
 
 class ServerTool(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool of a server; `definition` is the JSON from the server, `digest` its SHA-256."""
+    """A tool of a server; `definition` is the server's JSON, and `digest` the JSON's SHA-256."""
 
     name: str
     title: str = ""
@@ -36,7 +36,7 @@ class ServerTool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServerPrompt(msgspec.Struct, frozen=True, kw_only=True):
-    """A prompt of a server, with the names of its arguments and of its required arguments."""
+    """A prompt of a server: its name, all argument names, and the required argument names."""
 
     name: str
     description: str = ""
@@ -61,7 +61,7 @@ class ToolList(msgspec.Struct, frozen=True):
 
 
 def read_tools(raw: Sequence[object]) -> ToolList:
-    """Return the valid tools of a list, with notes about the invalid ones."""
+    """Return the valid tools of a list, with notes about the invalid tools."""
     tools: dict[str, ServerTool] = {}
     notes: list[str] = []
     for each in raw:
@@ -93,7 +93,7 @@ def definition_digest(raw: Mapping[str, Any]) -> str:
 
 
 def _flaw(raw: Mapping[str, Any]) -> str:
-    """Return the reason why a tool is unusable, or ""."""
+    """Return the reason why a tool is unusable, or "" if the tool is usable."""
     schema = raw.get("inputSchema")
     if not isinstance(schema, Mapping):
         return "it has no inputSchema"
@@ -128,7 +128,7 @@ def _tool(name: str, raw: Mapping[str, Any]) -> tuple[ServerTool, list[str]]:
 
 
 def clean_text(text: str, limit_bytes: int = DESCRIPTION_BYTES) -> tuple[str, list[str]]:
-    """Remove invisible characters, and cut the text; return the text and the changes."""
+    """Remove invisible characters and cut the text; return it with notes on what was changed."""
     changes = []
     clean = _HIDDEN.sub("", text)
     if clean != text:
@@ -179,7 +179,7 @@ def read_prompts(raw: Sequence[object]) -> tuple[ServerPrompt, ...]:
 
 
 def read_resources(raw: Sequence[object], uri: str = "uri") -> tuple[ServerResource, ...]:
-    """Return the resources or templates of a list; `uri` is the key that holds the address."""
+    """Return the resources or templates of a list; `uri` is the key with the address of each."""
     found = {
         each[uri]: ServerResource(
             uri=each[uri],
@@ -193,7 +193,7 @@ def read_resources(raw: Sequence[object], uri: str = "uri") -> tuple[ServerResou
 
 
 def time_to_live_s(raw: object) -> float | None:
-    """Return the cache time from a list's `ttlMs` in seconds (SEP-2549), at most a day."""
+    """Return for how many seconds to cache a list, by its `ttlMs`; at most a day (SEP-2549)."""
     if isinstance(raw, bool) or not isinstance(raw, int | float) or raw < 0:
         return None
     return min(raw, DAY_MS) / 1000

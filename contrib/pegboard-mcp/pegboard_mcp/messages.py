@@ -25,7 +25,7 @@ class ValuesError(ValueError):
 
 
 class MessageHead(msgspec.Struct):
-    """The method and id of a message, read before the message is parsed."""
+    """The method and id of a JSON-RPC message, read before the whole message is parsed."""
 
     method: str = ""
     id: int | str | None = None

@@ -12,7 +12,7 @@ _OTHER_SPELLING = re.compile(r"mcp__(?P<server>.+?)(?:__(?P<tool>.+))?")
 
 
 def tool_ids(server: str, tools: Iterable[str]) -> Mapping[str, str]:
-    """Return the id `server_tool` of each tool.
+    """Return an id `SERVER_TOOL` for each tool of a server, by tool name.
 
     Characters that providers reject become `_`. An id of more than 64 characters, or an id that
     several tools share, ends with 8 hexadecimal digits of the SHA-256 of the tool's name.

@@ -1,4 +1,4 @@
-"""The tools and slash commands of MCP servers, at first from the stored catalogues."""
+"""The tools and slash commands of MCP servers, at first from catalogues stored on disk."""
 
 import asyncio
 from collections.abc import Iterable
@@ -42,7 +42,7 @@ def known_servers(config: Config, plugin: Plugin) -> list[tuple[ServerConfig, Ca
 
 
 def known_tools(config: Config, plugin: Plugin) -> tuple[Tool, ...]:
-    """Return the tools in the stored catalogues, without starting a server."""
+    """Return the tools in the catalogues stored on disk, without starting a server."""
     STARTED[plugin] = asyncio.Event()
     KNOWN.pop(plugin, None)
     known = known_servers(config, plugin)
@@ -58,6 +58,6 @@ def known_tools(config: Config, plugin: Plugin) -> tuple[Tool, ...]:
 
 
 def known_commands(config: Config, plugin: Plugin) -> tuple[Command, ...]:
-    """Return the slash commands for the prompts in the stored catalogues."""
+    """Return the slash commands for the MCP prompts in the catalogues stored on disk."""
     known = known_servers(config, plugin)
     return tuple(prompt_command(server, it) for server, each in known for it in each.prompts)

@@ -1,4 +1,4 @@
-"""The start of an MCP server: its transport, and the handshake over the transport.
+"""The start of an MCP server: the transport, and the protocol's handshake over the transport.
 
 The first start of a server imports this module, because it imports the MCP SDK.
 """
@@ -33,7 +33,7 @@ class Ground(NamedTuple):
 async def opened(
     config: ServerConfig, ground: Ground, wishes: Wishes
 ) -> AsyncIterator[ServerConnection]:
-    """Start a server, yield the connection to it, and stop the server after the block.
+    """Start a server, yield the connection to it, and stop the server afterwards.
 
     :raises OSError: when the server's program cannot be started.
     :raises ToolError: when the program does not exist, or the sandbox is not available.

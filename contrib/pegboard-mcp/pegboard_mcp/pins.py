@@ -1,4 +1,4 @@
-"""Pins: the definition of each tool when Pegboard first listed it or the user last reviewed it.
+"""Pins: the tool definitions that Pegboard first listed or that the user last reviewed.
 
 The instructions of a server are pinned in the same way. The pins are in the plugin's data folder,
 which no tool may write. The catalogue, in contrast, is only a cache.
@@ -17,9 +17,10 @@ from pegboard_mcp.listing import ServerTool
 
 
 class Pin(msgspec.Struct, frozen=True, kw_only=True):
-    """The pinned definition of a tool; the user's first call or review sets `is_approved`.
+    """The definition of a tool that was listed first or reviewed last.
 
-    `definition` is JSON text that only a review parses.
+    The user's first call or review sets `is_approved`. `definition` is JSON text that only a review
+    parses.
     """
 
     digest: str
@@ -38,15 +39,15 @@ class Pins(msgspec.Struct, frozen=True):
     instructions: str | None = None
 
     def offered(self, tools: Iterable[ServerTool]) -> tuple[ServerTool, ...]:
-        """Return the tools whose definition equals the pinned one."""
+        """Return the tools with the same definition as their pin."""
         return tuple(each for each in tools if self._has(each))
 
     def changed(self, tools: Iterable[ServerTool]) -> tuple[ServerTool, ...]:
-        """Return the tools whose definition differs from the pinned one."""
+        """Return the tools with a different definition than their pin."""
         return tuple(each for each in tools if each.name in self.tools and not self._has(each))
 
     def is_approved(self, tool: str) -> bool:
-        """Return whether the user has allowed a call of the tool, or has reviewed it."""
+        """Return whether the user has allowed a call of the tool, or has reviewed the tool."""
         return tool in self.tools and self.tools[tool].is_approved
 
     def _has(self, tool: ServerTool) -> bool:
@@ -55,7 +56,7 @@ class Pins(msgspec.Struct, frozen=True):
 
 
 class PinFile:
-    """The file that stores the pins of one server."""
+    """The file that stores the pins of a server."""
 
     def __init__(self, path: Path, server: str) -> None:
         self._path = path
@@ -106,13 +107,13 @@ class PinFile:
 
 
 def definition_diff(pin: Pin | None, tool: ServerTool) -> str:
-    """Return the difference between a tool's pinned and current definition."""
+    """Return the difference between a tool's pinned and current definition as text."""
     old = _lines(msgspec.json.decode(pin.definition)) if pin is not None else []
     return "\n".join(unified_diff(old, _lines(tool.definition), "reviewed", "now", lineterm=""))
 
 
 def instructions_diff(pin: str, now: str) -> str:
-    """Return the difference between a server's pinned and current instructions."""
+    """Return the difference between a server's pinned and current instructions as text."""
     lines = unified_diff(pin.splitlines(), now.splitlines(), "reviewed", "now", lineterm="")
     return "\n".join(lines)
 

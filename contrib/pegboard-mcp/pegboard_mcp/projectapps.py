@@ -34,7 +34,7 @@ class ProjectApps:
 
     @asynccontextmanager
     async def using(self, directory: str) -> AsyncIterator[App]:
-        """Yield the App of a folder, which stays open within the block.
+        """Yield the App of a folder; the App stays open within the `async with` block.
 
         :raises InvalidInputError: for a folder outside the root, or if eight other Apps are in use.
         :raises PegboardError: for what `App.open` raises.

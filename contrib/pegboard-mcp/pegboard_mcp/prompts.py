@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def prompt_command(config: ServerConfig, prompt: ServerPrompt) -> Command:
-    """Return the slash command for a prompt; the server provides the text when the command runs."""
+    """Return a slash command for an MCP prompt; the server provides its text at each run."""
     words = [each if each in prompt.required else f"[{each}]" for each in prompt.arguments]
     return Command(
         name=command_name(config.name, prompt.name),
@@ -32,7 +32,7 @@ def prompt_command(config: ServerConfig, prompt: ServerPrompt) -> Command:
 async def prompt_parts(
     servers: "Servers", command: Command, parts: tuple[Part, ...]
 ) -> tuple[Part, ...] | None:
-    """Return the parts with the prompt's messages as text; None if no prompt has this command."""
+    """Return the message parts for an MCP prompt's command; None for other commands."""
     found = servers.prompt_of(command.name)
     if found is None:
         return None

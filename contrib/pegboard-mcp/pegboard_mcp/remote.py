@@ -50,7 +50,7 @@ async def http_streams(
 
 
 class _Screened:
-    """The incoming messages of a remote server, checked like those of local servers."""
+    """The stream of messages from a remote server, checked in the same way as a local server's."""
 
     def __init__(self, inner: ReadStream[SessionMessage | Exception], traffic: Traffic) -> None:
         self._inner = inner

@@ -11,7 +11,7 @@ _REPLIES: Mapping[Any, Reply] = {"once": "once", "always": "always"}
 
 
 def form_of(request: PermissionRequest | QuestionRequest) -> tuple[str, dict[str, Any]]:
-    """Return the message of a request, and the JSON Schema of its form."""
+    """Return the message of a request to the user, and the JSON Schema of the answer form."""
     if isinstance(request, PermissionRequest):
         return _permission_message(request), _permission_schema(request)
     message = "\n".join(each.question for each in request.questions)
@@ -27,7 +27,7 @@ def form_of(request: PermissionRequest | QuestionRequest) -> tuple[str, dict[str
 
 
 def reply_of(content: Mapping[str, Any] | None) -> Reply:
-    """Return the reply to a permission request; anything but an approval rejects the request."""
+    """Return the reply to a permission request; any answer except an approval is a rejection."""
     return _REPLIES.get(content.get(REPLY), "reject") if content is not None else "reject"
 
 
@@ -45,7 +45,7 @@ def answers_of(questions: Sequence[Question], content: Mapping[str, Any]) -> Ans
 
 
 def _permission_message(request: PermissionRequest) -> str:
-    """Return the request's details: all patterns or the whole command, and the diff."""
+    """Return a permission request's details: all patterns or the whole command, and file diffs."""
     subject = request.line or ", ".join(request.patterns)
     diff = request.metadata.get("diff")
     text = "\n".join(

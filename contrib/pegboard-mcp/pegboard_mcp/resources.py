@@ -1,4 +1,4 @@
-"""The resources of MCP servers: tools that list and read them, and `@server:uri` mentions."""
+"""The resources of MCP servers: tools that list and read resources, and `@server:uri` mentions."""
 
 import re
 from collections.abc import Iterable
@@ -74,7 +74,7 @@ async def read_resource(server: "Server", uri: str) -> ToolResult:
 
 
 async def with_mentioned(servers: "Servers", message: Turn) -> Turn | None:
-    """Add the content of mentioned resources to a message; None if it mentions no resource."""
+    """Add the content of mentioned resources to a message; None if no resource is mentioned."""
     parts: list[Part] = []
     count = 0
     for part in message.parts:
@@ -99,7 +99,7 @@ def _mentions(servers: "Servers", text: str) -> "list[tuple[Server, str]]":
 
 
 async def _block(server: "Server", uri: str) -> str:
-    """Return the content of a resource, marked as data and labelled with its address."""
+    """Return the content of a resource in a tag with its server and URI."""
     try:
         content = (await read_resource(server, uri)).output
     except ToolError as error:

@@ -11,7 +11,7 @@ from pegboard_mcp.server import Server
 
 
 async def review_server(server: Server, *, yes: bool) -> None:
-    """Show each unreviewed tool or instruction, ask about it, and store what the user accepts.
+    """Show each unreviewed tool or instruction, and store those that the user accepts.
 
     With `yes`, everything is accepted without a question.
 

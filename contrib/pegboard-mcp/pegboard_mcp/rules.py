@@ -1,4 +1,4 @@
-"""Rules about MCP tools, which may name a tool by its id or as `mcp__SERVER__TOOL`."""
+"""Permission rules about MCP tools, which name a tool by its id or as `mcp__SERVER__TOOL`."""
 
 from collections.abc import Mapping
 from typing import TypeVar
@@ -11,7 +11,7 @@ _T = TypeVar("_T")
 
 
 def with_ids_of_tools(config: Config) -> Config:
-    """Return the configuration; for each `mcp__SERVER__TOOL` rule, add one with the tool's id."""
+    """Add a rule with the tool's id for each rule that names a tool as `mcp__SERVER__TOOL`."""
     agents = {
         name: evolve(
             each,

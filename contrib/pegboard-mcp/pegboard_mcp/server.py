@@ -1,4 +1,4 @@
-"""The lifetime of one MCP server: a call starts the server, and it stops when it is idle."""
+"""The lifetime of an MCP server: a call starts the server, and an idle server is stopped."""
 
 import asyncio
 import os
@@ -83,7 +83,7 @@ class Server:
 
     @property
     def state(self) -> State:
-        """The state of the server."""
+        """The state of the server, for display."""
         if not self.config.enabled:
             return "disabled"
         if self._owner is not None and not self._owner.done():
@@ -108,11 +108,11 @@ class Server:
 
     @property
     def is_missing(self) -> bool:
-        """Whether the server is required but has never listed its tools; prompts then wait."""
+        """Whether the server is required but has not listed its tools yet, so that prompts wait."""
         return self.config.enabled and self.config.required and self.catalogue is None
 
     async def connect(self) -> None:
-        """Start the server and read its lists, even after it was disabled or has failed.
+        """Start the server and read its lists, even after the server was disabled or has failed.
 
         :raises ToolError: when the server cannot be started.
         """
@@ -125,7 +125,7 @@ class Server:
             await self.request(self._list)
 
     async def begin_sign_in(self, secret: str | None) -> "SignIn":
-        """Create a sign-in to the server; the caller runs it.
+        """Create a sign-in to the server; the caller runs the sign-in.
 
         :raises InvalidInputError: when the server is local, or its sign-in is disabled.
         """
@@ -193,7 +193,7 @@ class Server:
             self._used_at = time.monotonic()
 
     async def _connection(self, *, can_ask: bool) -> "ServerConnection":
-        """Return the open connection; start the server if necessary.
+        """Return the open connection to the server; start the server if necessary.
 
         :raises ToolError: when the server cannot be started, or failed a short while ago.
         """
@@ -233,7 +233,7 @@ class Server:
         return ready
 
     async def _own(self, ready: "asyncio.Future[ServerConnection]", *, can_ask: bool) -> None:
-        """Open and close the connection in one task, as the SDK requires; record a failure."""
+        """Open and close the connection in one task, as the SDK requires; record any failure."""
         failure: RequestError | None = None
         began = time.monotonic()
         limit_s = self.config.connect_timeout_s
@@ -265,7 +265,7 @@ class Server:
 
     @asynccontextmanager
     async def _opened(self, can_ask: bool) -> AsyncIterator["ServerConnection"]:  # noqa: FBT001 - inner
-        """Start the server, and yield the connection to it."""
+        """Start the server, and yield the connection to the server."""
         opening = await _imported("pegboard_mcp.opening")
         connection = import_module("pegboard_mcp.connection")
         host = self._host
@@ -304,7 +304,7 @@ class Server:
             await asyncio.gather(*ends, refreshing, return_exceptions=True)
 
     async def _refresh(self, connection: "ServerConnection") -> None:
-        """Read the lists again when the server reports a change, with a limit per minute."""
+        """Read the server's lists again when the server reports a change, at a limited rate."""
         times = deque[float](maxlen=REFRESHES_PER_MINUTE)
         while True:
             await self._changed.wait()
@@ -338,7 +338,7 @@ class Server:
 
     @property
     def wait_s(self) -> float:
-        """The seconds until the server may start again, or infinity after too many failures."""
+        """The seconds until the server may start again; infinity after too many failed starts."""
         count = len(self._failed_at)
         if count >= FAILURES:
             return float("inf")
@@ -358,7 +358,7 @@ class Server:
             await self.aclose()
 
     async def aclose(self) -> None:
-        """Stop the server, and wait until it has ended."""
+        """Stop the server, and wait until the server has ended."""
         self._stop.set()
         await self._ended()
 
@@ -390,7 +390,7 @@ def _is_alive(ready: "asyncio.Future[ServerConnection]") -> bool:
 
 
 def _retrieve(ready: "asyncio.Future[ServerConnection]") -> None:
-    """Read the future's error, so that asyncio does not report it as never retrieved."""
+    """Read the future's error, so that asyncio does not report the error as never retrieved."""
     if not ready.cancelled():
         ready.exception()
 

@@ -12,7 +12,7 @@ PER_SECOND_BYTES = 1 << 20
 
 
 class ServerLog:
-    """The log file; when it exceeds `LOG_BYTES`, it is rotated into a second file."""
+    """The log file of an MCP server, which is rotated into a second file at `LOG_BYTES` bytes."""
 
     def __init__(self, path: Path, secrets: Sequence[str]) -> None:
         self.path = path
@@ -39,7 +39,7 @@ class ServerLog:
             return
 
     def tail(self, letters: int = 400) -> str:
-        """Return the last characters of the log as one line."""
+        """Return the last characters of the log, joined to a single line."""
         try:
             with self.path.open("rb") as file:
                 file.seek(max(0, self.path.stat().st_size - letters))

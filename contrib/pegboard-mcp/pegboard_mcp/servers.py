@@ -41,7 +41,7 @@ Offer = Callable[[Iterable[Server]], Awaitable[tuple[Sequence[Tool], Sequence[Co
 
 
 class Servers:
-    """The MCP servers of one App; `offer` creates their tools and commands."""
+    """The MCP servers of an App; `offer` creates tools and commands from the servers' lists."""
 
     def __init__(
         self, host: Host, plugin: Plugin, configs: Sequence[ServerConfig], offer: Offer
@@ -70,13 +70,13 @@ class Servers:
         return server
 
     async def add(self, config: ServerConfig) -> None:
-        """Add a server until the App closes, replace one with the same name, and connect to it."""
+        """Add a server for as long as the App is open, in place of a server with the same name."""
         if config.name in self._servers:
             await self._servers[config.name].aclose()
         await asyncio.wait({self._look_later(self._put(config))})
 
     async def changed(self, server: Server) -> tuple[str, ...]:
-        """Return the names of changed tools, and "its instructions" if they have changed."""
+        """Return the names of changed tools, and "its instructions" if the instructions changed."""
         known = server.catalogue
         if known is None:
             return ()
@@ -153,7 +153,7 @@ class Servers:
         return task
 
     async def _looking(self, server: Server) -> None:
-        """Wait until a background task has connected to the server and read its lists."""
+        """Wait until the background task of a server has connected and read the server's lists."""
         await asyncio.wait({self._starting.get(server.config.name) or self._look_later(server)})
 
     @property
@@ -162,7 +162,7 @@ class Servers:
         return not self._starting
 
     async def look(self, server: Server) -> None:
-        """Connect to a server to read its lists; stop the server again if its start is lazy."""
+        """Connect to a server to read its lists; then stop the server if its start is lazy."""
         try:
             await server.connect()
         except ToolError:
@@ -171,7 +171,7 @@ class Servers:
             await server.rest()
 
     async def approve(self, name: str, tool: str) -> None:
-        """Store that the user has allowed a call of the tool, with its pinned definition.
+        """Store that the user has allowed a call of the tool with the tool's pinned definition.
 
         :raises ToolError: when the tool's definition differs from the pinned one.
         """
@@ -187,7 +187,7 @@ class Servers:
             await asyncio.to_thread(server.files.pins.approve, [found])
 
     async def begin_sign_in(self, name: str, show: "Show") -> "tuple[SignIn, asyncio.Task[None]]":
-        """Start a sign-in and cancel an earlier one; return the sign-in with its task.
+        """Start a sign-in instead of an earlier one; return the sign-in with the task that runs it.
 
         :raises InvalidInputError: when the server has no sign-in.
         """
@@ -202,7 +202,7 @@ class Servers:
         return sign_in, task
 
     def sign_in_of(self, name: str) -> "tuple[SignIn, asyncio.Task[None]] | None":
-        """Return the latest sign-in to the server with its task, or None."""
+        """Return the latest sign-in to the server with its task; None if there was no sign-in."""
         return self._sign_ins.get(name)
 
     async def aclose(self) -> None:
@@ -222,7 +222,7 @@ class Servers:
             self._host.publish(TOOLS_CHANGED, {"server": server.config.name})
 
     def prompt_of(self, command: str) -> tuple[Server, ServerPrompt] | None:
-        """Return the server and the prompt that belong to a slash command, or None."""
+        """Return the server and prompt behind a slash command; None if it is not an MCP prompt."""
         for server in self:
             known = server.catalogue
             for prompt in known.prompts if known is not None else ():
@@ -231,7 +231,7 @@ class Servers:
         return None
 
     async def refresh(self) -> None:
-        """Offer all servers' current tools and commands; a running turn keeps its tools."""
+        """Offer the current tools and commands of all servers; a running turn keeps its own."""
         async with self._refreshing:  # an older state would replace a newer one
             await self._refresh()
 
@@ -242,7 +242,7 @@ class Servers:
 
 
 async def opened_servers(plugin: Plugin) -> Servers | None:
-    """Wait for the setup of an App's servers, and return them, or None if the setup failed."""
+    """Wait until an App's servers are set up, and return them; None if the setup failed."""
     if (started := STARTED.get(plugin)) is not None:
         await started.wait()
     return OPENED.get(plugin)

@@ -109,11 +109,11 @@ async def _opened(root: Path, offered: Sequence[str]) -> AgentServer:
 
 
 def _ignore() -> None:
-    """Ignore the signal that uvicorn raises again after its shutdown."""
+    """Do nothing at the signal that uvicorn raises again after its shutdown."""
 
 
 class _Guarded:
-    """An ASGI app that accepts only requests with the token."""
+    """An ASGI app that accepts only requests with the right bearer token."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app

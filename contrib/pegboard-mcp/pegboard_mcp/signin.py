@@ -1,4 +1,4 @@
-"""The OAuth sign-in to a remote server: client registration, the user's consent, and the tokens.
+"""The OAuth sign-in to a remote server: client registration, the user's consent, and OAuth tokens.
 
 A sign-in imports this module, because it imports the MCP SDK.
 """
@@ -68,7 +68,7 @@ class SignIn:
 
     @property
     def state(self) -> str:
-        """The OAuth `state` in the address that the user opens, or "" before the sign-in."""
+        """The OAuth `state` in the address that the user opens; "" before the address is known."""
         if not self.address.done():
             return ""
         return parse_qs(urlsplit(self.address.result()).query).get("state", [""])[0]
@@ -80,7 +80,7 @@ class SignIn:
             self._result.set_result(result)
 
     async def run(self, show: Show) -> None:
-        """Run the sign-in: `show` displays the address to the user; store the grant at the end.
+        """Run the sign-in, and store the grant; `show` displays the address for the user.
 
         :raises RegistrationError: when the issuer accepts no client.
         :raises AuthorizationError: when the sign-in fails, or takes too long.
@@ -117,7 +117,7 @@ class SignIn:
         scope = self._scope()
 
         async def choose_scope(response: httpx2.Response) -> None:
-            """Make the SDK request the chosen scope instead of the server's suggestion."""
+            """Make the SDK request the scope `scope` instead of the server's suggestion."""
             if scope and response.status_code == _UNAUTHORIZED:
                 challenge = response.headers.get("WWW-Authenticate", "")
                 response.headers["WWW-Authenticate"] = f'Bearer scope="{scope}", {challenge}'
@@ -171,7 +171,7 @@ class SignIn:
         return joined_scopes(self._oauth.scope, wider)
 
     async def _listen(self) -> asyncio.Server:
-        """Listen for the browser's redirect, on the port of the registered redirect address."""
+        """Listen for the browser's redirect, on the port that the redirect address has."""
         ports = (self._oauth.callback_port, _registered_port(self._file.read().grant), 0)
         for port in ports if not ports[0] else ports[:1]:
             with suppress(OSError):
@@ -181,7 +181,7 @@ class SignIn:
         raise AuthorizationError(f"{text}; `mcp.{name}.oauth.callback_port` chooses another")
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Handle the browser's redirect, and answer with a page that says to close it."""
+        """Handle the browser's redirect; the response page tells the user to close the page."""
         with suppress(TimeoutError, OSError, ValueError, asyncio.IncompleteReadError):
             async with asyncio.timeout(10):
                 head = await reader.readuntil(b"\r\n")
@@ -208,7 +208,7 @@ class SignIn:
 
 
 class _Storage:
-    """The token storage for the SDK's OAuth provider; each stored value is bound to its issuer."""
+    """The store of OAuth clients and tokens for the SDK; it binds each value to its issuer."""
 
     def __init__(
         self, config: ServerConfig, file: GrantFile, secret: str | None, redirect_uri: str
@@ -225,7 +225,7 @@ class _Storage:
         return None
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        """Return the client from the settings, or else the registered client."""
+        """Return the client in the user's settings, or else the client from a past registration."""
         grant = self._file.read().grant
         oauth = self._config.oauth
         if oauth is not None and oauth.client_id:
@@ -241,7 +241,7 @@ class _Storage:
         return OAuthClientInformationFull.model_validate(grant.client)
 
     def choose_method(self) -> None:
-        """Choose a way to send the client secret that the issuer supports (RFC 8414 §2)."""
+        """Choose a way to send the client secret that the OAuth server supports (RFC 8414 §2)."""
         assert self.provider is not None
         context = self.provider.context
         if self._secret is None or context.client_info is None:
@@ -288,7 +288,7 @@ class _Storage:
         )
 
     def _issuer(self) -> str:
-        """Return the issuer in the metadata, or else the server's origin (MCP 2025-03-26)."""
+        """Return the issuer in the OAuth metadata, or else the server's origin (MCP 2025-03-26)."""
         assert self.provider is not None
         metadata = self.provider.context.oauth_metadata
         if metadata is not None:

@@ -1,4 +1,4 @@
-"""The transport of `pegboard mcp serve` over its own standard input and output.
+"""The transport of `pegboard mcp serve` over the process's standard input and output.
 
 It replaces the SDK's transport, which reads in a thread that no signal can end. This module imports
 the MCP SDK.
@@ -23,7 +23,7 @@ from pegboard_mcp.traffic import LINE_BYTES
 
 @asynccontextmanager
 async def standard_streams() -> AsyncIterator[TransportStreams]:
-    """Yield the streams of messages on standard input and output, reserved for the protocol.
+    """Yield the MCP message streams on standard input and output, and reserve these for MCP.
 
     What other code prints meanwhile goes to standard error.
 
@@ -72,7 +72,7 @@ async def _taken() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
 async def _read(
     reader: asyncio.StreamReader, inbound: MemoryObjectSendStream[SessionMessage | Exception]
 ) -> None:
-    """Pass on the client's messages until the input ends or a line is too long."""
+    """Pass on the client's messages until standard input ends or a line is too long."""
     with suppress(ValueError, anyio.BrokenResourceError, anyio.ClosedResourceError):
         while line := await reader.readline():
             try:

@@ -1,4 +1,4 @@
-"""The transport over a process's standard streams, with limits against hostile servers.
+"""The transport over the standard streams of a server process, with limits on what it may send.
 
 The SDK's transport has no line limit and decodes strictly. The first start of a server imports this
 module, because it imports the MCP SDK.
@@ -31,7 +31,7 @@ DRAIN_WAIT_S = 1.0
 async def process_streams(
     argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], traffic: Traffic
 ) -> AsyncIterator[TransportStreams]:
-    """Run a server, yield the streams of its messages, and end all of its processes afterwards.
+    """Run a server, yield its message streams, and afterwards end all processes of the server.
 
     :raises OSError: when the program cannot be started.
     """
@@ -121,7 +121,7 @@ async def _log(process: Process, traffic: Traffic) -> None:
 
 
 async def _end(process: Process) -> None:
-    """Stop the process: close its input, terminate it, then kill its process group."""
+    """Stop a server process: close its input, then terminate it, then kill its process group."""
     assert process.stdin is not None
     process.stdin.close()
     for limit_s, ending in ((EOF_WAIT_S, signal.SIGTERM), (TERM_WAIT_S, signal.SIGKILL)):
@@ -136,7 +136,7 @@ async def _end(process: Process) -> None:
 
 
 async def _drain(process: Process) -> None:
-    """Read the rest of the output, because asyncio closes a pipe only after its end is read."""
+    """Read the rest of a process's output, since asyncio closes a pipe only after its end."""
     with suppress(TimeoutError):
         async with asyncio.timeout(DRAIN_WAIT_S):
             for stream in (process.stdout, process.stderr):

@@ -22,7 +22,7 @@ _FORBIDDEN = 403
 
 
 class StoredAuth(httpx2.Auth):
-    """The HTTP authorization with the current grant's token, which the issuer refreshes."""
+    """The HTTP authorization with the stored OAuth token, which is refreshed when necessary."""
 
     def __init__(self, file: GrantFile, url: str) -> None:
         self._file = file
@@ -32,7 +32,7 @@ class StoredAuth(httpx2.Auth):
     async def async_auth_flow(
         self, request: httpx2.Request
     ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        """Send the request with the token; refresh an expired token first."""
+        """Send the request with the access token; refresh an expired token first."""
         if urlsplit(str(request.url))[:2] != self._origin:
             yield request
             return
@@ -63,7 +63,7 @@ class StoredAuth(httpx2.Auth):
         return self._file.read().grant
 
     async def _renewed(self, grant: Grant, response: httpx2.Response) -> Grant:
-        """Store and return the refreshed grant, or return the old one if the issuer refuses."""
+        """Store and return the refreshed grant, or return `grant` if the OAuth server refused."""
         content = await response.aread()
         try:
             tokens = msgspec.json.decode(content, type=dict)
@@ -82,7 +82,7 @@ class StoredAuth(httpx2.Auth):
 
 
 def missing_scope(response: httpx2.Response) -> str | None:
-    """Return the scope that a refused request lacked (RFC 6750 §3.1), or None."""
+    """Return the scope that a refused request lacked (RFC 6750 §3.1), or None if unknown."""
     if response.status_code != _FORBIDDEN:
         return None
     if extract_field_from_www_auth(response, "error") != "insufficient_scope":
@@ -97,7 +97,7 @@ def _with_token(request: httpx2.Request, grant: Grant | None) -> httpx2.Request:
 
 
 def _refresh_request(grant: Grant) -> httpx2.Request:
-    """Return the token refresh request (RFC 6749 §6) for the issuer's endpoint."""
+    """Return the request that refreshes a grant's access token (RFC 6749 §6)."""
     client_id = str(grant.client.get("client_id") or "")
     secret = str(grant.client.get("client_secret") or "")
     data = {

@@ -1,4 +1,4 @@
-"""MCP tools as Pegboard tools: their ids, permissions and calls."""
+"""MCP tools as Pegboard tools: the ids, permissions and calls of the tools."""
 
 import asyncio
 import time
@@ -75,7 +75,7 @@ async def _require(
     /,
     **arguments: object,
 ) -> None:
-    """Request permission for a call; a server's hint such as "read-only" does not replace it."""
+    """Request permission for a call, even if the server hints that the tool is read-only."""
     pins = await asyncio.to_thread(files_of(context.plugin, config).pins.read)
     facts = {"server": config.name, "tool": tool.name, "first_use": not pins.is_approved(tool.name)}
     if tool.annotations:

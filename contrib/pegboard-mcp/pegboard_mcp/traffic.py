@@ -1,4 +1,4 @@
-"""The traffic of a connection: the pending requests, the limits, and the reason for the end."""
+"""The traffic of a server connection: pending requests, limits, and why the connection ended."""
 
 import asyncio
 import secrets
@@ -33,14 +33,14 @@ _ITEMS_PER_PAGE = 4 * LIST_TOOLS
 
 
 class TrafficError(Exception):
-    """A server has exceeded a limit.
+    """A server has exceeded a limit on its messages.
 
     The message completes a sentence that begins with the server's name.
     """
 
 
 class RequestOutcome:
-    """The outcome of one request: whether it was sent, and the HTTP error, if any."""
+    """The outcome of a request: whether the request was sent, and the HTTP error, if any."""
 
     def __init__(self) -> None:
         self.was_sent = False
@@ -54,7 +54,7 @@ OUTCOME: ContextVar[RequestOutcome] = ContextVar("pegboard_mcp_outcome")
 
 
 class Traffic:
-    """The traffic of one connection; `ended` is set when the connection has ended."""
+    """The traffic of a connection; `ended` is set when the connection has ended."""
 
     def __init__(self, log: Callable[[str], None]) -> None:
         self.ended = asyncio.Event()
@@ -86,7 +86,7 @@ class Traffic:
             raise TrafficError(f"answered with more than {LINE_BYTES >> 20} MiB")
 
     def note_junk(self, text: str) -> None:
-        """Log a line that is not a message; add an explanation before the first one."""
+        """Log a line that is not a message; before the first such line, log an explanation."""
         if not self._is_junk_noted:
             self._is_junk_noted = True
             self.log("[the server writes lines to its standard output that are not messages]\n")
@@ -127,7 +127,7 @@ class Traffic:
         return message.model_dump_json(by_alias=True, exclude_unset=True)
 
     def taken(self, message: JSONRPCMessage) -> JSONRPCMessage:
-        """Return the answer for a placeholder of `stand_in`, or any other message unchanged."""
+        """Return the answer that a placeholder of `stand_in` stands for, or else `message`."""
         if isinstance(message, JSONRPCResponse):
             answer = self._parsed.pop(str(message.result.get(_PARSED)), None)
             if answer is not None:
@@ -161,7 +161,7 @@ class Traffic:
 
 
 class NotedStream:
-    """The outgoing message stream, which records each message in `traffic` before it is sent."""
+    """The stream of messages to the server, which records each message in `traffic` first."""
 
     def __init__(self, inner: WriteStream[SessionMessage], traffic: Traffic) -> None:
         self._inner = inner
@@ -175,7 +175,7 @@ class NotedStream:
             OUTCOME.get(RequestOutcome()).was_sent = True
 
     async def aclose(self) -> None:
-        """Close the stream."""
+        """Close the wrapped stream."""
         await self._inner.aclose()
 
     async def __aenter__(self) -> Self:

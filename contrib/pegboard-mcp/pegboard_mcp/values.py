@@ -1,4 +1,4 @@
-"""The number of values in a JSON text, counted without parsing the text.
+"""The number of JSON values in a text, counted without parsing the text.
 
 A parser holds the interpreter lock until it is done, and each object or number costs as much time
 as a hundred characters.

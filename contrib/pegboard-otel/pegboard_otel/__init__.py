@@ -29,7 +29,7 @@ LIMIT_S = 30.0
 
 
 class Telemetry:
-    """The telemetry of a process, shared by all Apps that are open in it."""
+    """The telemetry of a process, which all open Apps of the process share."""
 
     def __init__(self) -> None:
         self._apps = 0
@@ -61,7 +61,7 @@ class Telemetry:
 
     @hookimpl
     async def shell_env(self, env: Mapping[str, str]) -> Mapping[str, str] | None:
-        """Replace OpenTelemetry variables in a tool's environment by its parent span."""
+        """Replace OpenTelemetry variables in a tool's environment by the call's parent span."""
         gone = [name for name in env if name.startswith("OTEL_") or name in _PARENT]
         parent = self._parent()
         if not gone and not parent:
@@ -78,7 +78,7 @@ class Telemetry:
             await export.aclose()
 
     async def _opened(self, plugin: Plugin) -> "Export | None":
-        """Return the exporter, opened on first use; None if it is not wanted or not installed."""
+        """Return the exporter, opened on first use; None if unwanted or not installed."""
         if self._failed or not wanted():
             return None
         self._opening = self._opening or asyncio.Lock()
@@ -105,7 +105,7 @@ class Telemetry:
 
 
 def wanted() -> bool:
-    """Return whether the environment names a collector or the program has set up OpenTelemetry."""
+    """Return whether telemetry is wanted: a collector is configured, or the program sets it up."""
     if os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return False
     if any(os.environ.get(name, "").strip() for name in _ENDPOINTS):

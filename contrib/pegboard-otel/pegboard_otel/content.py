@@ -26,7 +26,7 @@ def capture() -> Capture:
 
 
 def limited(text: str) -> str:
-    """Return the text without secrets, cut to the limit."""
+    """Return the text without secrets, cut to the size limit of attributes."""
     raw = redact(text).encode(errors="replace")
     return raw[:LIMIT_BYTES].decode(errors="ignore")
 
@@ -45,7 +45,7 @@ def answer(text: str) -> str:
 
 
 def value(found: object) -> str:
-    """Return a string unchanged, and any other value as JSON; remove secrets and limit the size."""
+    """Return a string as it is, or another value as JSON, without secrets and cut to the limit."""
     return limited(found if isinstance(found, str) else _json(found))
 
 

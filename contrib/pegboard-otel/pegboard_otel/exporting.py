@@ -27,7 +27,7 @@ class Export:
         self._close = close
 
     async def aclose(self) -> None:
-        """Send the remaining telemetry, and wait at most `FLUSH_S` for the collector."""
+        """Send the remaining telemetry, and wait at most `FLUSH_S` seconds for the collector."""
         loop = asyncio.get_running_loop()
         ended = asyncio.Event()
 
@@ -67,14 +67,14 @@ def open_export() -> Export:
 
 
 def has_own_provider() -> bool:
-    """Return whether the program has set up OpenTelemetry itself."""
+    """Return whether the program that uses Pegboard has set up OpenTelemetry itself."""
     return "opentelemetry.sdk.trace" in sys.modules and not isinstance(
         trace.get_tracer_provider(), trace.ProxyTracerProvider
     )
 
 
 def _nothing() -> None:
-    """Do nothing, because the program closes its own providers."""
+    """Do nothing, because the program that set up OpenTelemetry also closes it."""
 
 
 def _to_collector() -> tuple[trace.TracerProvider, metrics.MeterProvider, Callable[[], object]]:
@@ -107,7 +107,7 @@ def _to_collector() -> tuple[trace.TracerProvider, metrics.MeterProvider, Callab
 
 
 def _wants(signal: str) -> bool:
-    """Return whether the environment sets an address for a signal, and does not disable it."""
+    """Return whether the environment names a collector for a signal and does not disable it."""
     if os.environ.get(f"OTEL_{signal}_EXPORTER", "otlp").strip() == "none":
         return False
     places = ("OTEL_EXPORTER_OTLP_ENDPOINT", f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT")

@@ -24,7 +24,7 @@ SECOND_NS = 1_000_000_000
 
 @dataclass(slots=True)
 class _Turn:
-    """The span of the current task's turn, with its numbers of model and tool calls."""
+    """The span of the running turn, with the numbers of the turn's model and tool calls."""
 
     span: Span
     model_calls: int = 0
@@ -35,7 +35,7 @@ _CURRENT: ContextVar[_Turn | None] = ContextVar("pegboard_otel_turn", default=No
 
 
 class Spans:
-    """A factory of spans and metrics; `parent` has the parent span for turns without one.
+    """A factory of OpenTelemetry spans and metrics; `parent` is the parent of top-level turns.
 
     `capture` says whether contents of messages and calls go into spans, into span events, or
     nowhere. With `has_old_names`, the names of older conventions are sent in addition.
@@ -87,7 +87,7 @@ class Spans:
 
     @contextmanager
     def around(self, activity: Activity) -> Iterator[None]:
-        """Run the block of an activity with its span as the current span."""
+        """Run the `with` block with a new span for the activity as the current span."""
         started_ns = time.time_ns()
         turn = _CURRENT.get()
         span = self._begun(activity, turn, started_ns)
@@ -106,7 +106,7 @@ class Spans:
             self._put(trace.get_current_span(), names.OUTPUT_MESSAGES, content.answer(text))
 
     def note_fold(self, step: FoldStep) -> None:
-        """Add a child span for one plugin's call of a hook that transforms a value."""
+        """Add a child span for a plugin's call of a hook that transforms a value."""
         ended_ns = time.time_ns()
         known: Attributes = {
             names.HOOK_NAME: step.hook,
@@ -197,7 +197,7 @@ class Spans:
             histogram.record(seconds, measured)
 
     def _put(self, span: Span, name: str, text: str) -> None:
-        """Add a content to the span, to a span event, or to both."""
+        """Add content to the span, to a span event, or to both."""
         if self._capture in ("SPAN_ONLY", "SPAN_AND_EVENT"):
             span.set_attribute(name, text)
         if self._capture in ("EVENT_ONLY", "SPAN_AND_EVENT"):
@@ -205,7 +205,7 @@ class Spans:
 
 
 def error_type(activity: Activity) -> str:
-    """Return the conventions' name for an activity's error, or "" if there was none."""
+    """Return the OpenTelemetry name for an activity's error, or "" if there was no error."""
     match activity.error:
         case None:
             outcome = activity.outcome

@@ -17,7 +17,7 @@ async def register_storage() -> Mapping[str, OpenStorage]:
 
 @hookimpl
 async def startup(app: Host) -> None:
-    """Register the App, so that its runs stop when another process takes over their sessions."""
+    """Register the App, whose runs stop when another process takes over their sessions."""
     storage: Any = getattr(app, "storage", None)
     if hasattr(storage, "hosts"):  # the driver is loaded only where it is used
         storage.hosts.add(app)
@@ -28,7 +28,7 @@ async def open_postgres(
 ) -> Storage:
     """Open the database at a PostgreSQL connection URI; the parameters are those of `OpenStorage`.
 
-    Creates the tables or brings them up to date, if the role has the rights.
+    If the role has the rights, this creates the tables or updates them to this version.
 
     :raises ConfigError: when the URI has a password.
     :raises StorageError: when the database cannot be opened.

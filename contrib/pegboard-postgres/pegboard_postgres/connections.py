@@ -69,7 +69,7 @@ class Address:
         return psycopg.connect(self._info, autocommit=True)
 
     def failure(self, error: Error, doing: str = "use") -> StorageError:
-        """Translate a psycopg error into a StorageError; `doing` is the verb in the message."""
+        """Translate a psycopg error to a StorageError, "cannot DOING the database"."""
         reason = " ".join(str(error).split())
         return StorageError(
             f"cannot {doing} the database {self.place}: {reason}; see whether the server runs and "
@@ -96,7 +96,7 @@ async def until_reached(attempt: Callable[[], Awaitable[_Value]], *, within_s: f
 
 
 class Readers:
-    """A pool of connections for queries; it opens a connection when none is idle, up to a limit."""
+    """A pool of connections for queries, which opens connections on demand, up to a limit."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
@@ -105,7 +105,7 @@ class Readers:
 
     @asynccontextmanager
     async def one(self) -> AsyncIterator[Connection]:
-        """Borrow a connection from the pool; close it if the block raises."""
+        """Borrow a connection from the pool; close it if the `async with` block raises."""
         async with self._free:
             db = self._idle.pop() if self._idle else await self._address.connect()
             try:
@@ -116,13 +116,13 @@ class Readers:
             self._idle.append(db)
 
     async def aclose(self) -> None:
-        """Close the idle connections."""
+        """Close the pool's idle connections."""
         while self._idle:
             await self._idle.pop().close()
 
 
 def refusal_of(error: Error) -> NotFoundError | InvalidInputError | None:
-    """Return Pegboard's error for a change that the database rejected; None for other failures."""
+    """Return Pegboard's error for a change that the database rejects; None for other errors."""
     detail = error.diag.message_detail or ""
     message = error.diag.message_primary or ""
     if error.sqlstate == _NOT_FOUND:

@@ -41,7 +41,7 @@ _NO_NUL = str.maketrans({"\x00": "\ufffd"})
 
 
 class HeldSession(msgspec.Struct, frozen=True):
-    """A session that the transaction has locked, with its owner's id and its fencing epoch."""
+    """A session that a transaction has locked, with its owner's id and its fencing epoch."""
 
     session: Session
     owner: str | None = None
@@ -49,13 +49,13 @@ class HeldSession(msgspec.Struct, frozen=True):
 
 
 def is_held(held: Mapping[str, HeldSession], fence: Fence) -> bool:
-    """Return whether the owner and epoch in a fence are still the current ones of its session."""
+    """Return whether the session of a fence still has the fence's owner and epoch."""
     found = held.get(fence.session_id)
     return found is not None and (found.owner, found.epoch) == (fence.owner, fence.epoch)
 
 
 class SessionTakenError(SessionBusyError):
-    """Another process took over the session, because this one did not renew its lease in time."""
+    """Another process took over the session after the lease of this process had expired."""
 
     def __str__(self) -> str:
         return (
@@ -65,7 +65,7 @@ class SessionTakenError(SessionBusyError):
 
 
 class Written(msgspec.Struct, frozen=True):
-    """An argument row of the SQL function `write_changes`; `properties` is its event."""
+    """A row of arguments for the SQL function `write_changes`; `properties` is the row's event."""
 
     kind: str
     session_id: str | None = None
@@ -120,7 +120,7 @@ class RowDraft:
         self.written: list[Written | Tell] = []
 
     def add(self, changes: Sequence[Change], fence: Fence | None) -> None:
-        """Add the changes of a commit; if one change is refused, the draft stays unchanged.
+        """Add the changes of a commit; if any change is refused, the draft stays unchanged.
 
         :raises SessionBusyError: when another owner has claimed the session since.
         :raises NotFoundError: when a session does not exist.
@@ -253,7 +253,7 @@ def _of_session(change: Change) -> Iterator[Written]:
 
 
 def _of_any(change: Change) -> Iterator[Written]:
-    """Yield the rows for a change that the database accepts even if its session does not exist."""
+    """Yield the rows for a change that the database accepts even without a stored session."""
     match change:
         case PutProject(project=project):
             data = encode_checked(project)
@@ -279,6 +279,6 @@ def _event(
     properties: Properties,
     parent: str | None = None,
 ) -> Written:
-    """Return a row that itself has the event's data, as for a deletion."""
+    """Return a row that contains the data of its event, because nothing else is stored."""
     data = encode_checked(Event(properties=properties).payload())
     return Written(kind, session_id, id_, parent, data=data, properties=properties)

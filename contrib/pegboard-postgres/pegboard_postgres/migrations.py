@@ -1,4 +1,4 @@
-"""The migrations: numbered SQL files that create the tables and bring them up to date."""
+"""The migrations: numbered SQL files that create and update the tables of the storage."""
 
 from importlib.resources import files
 
@@ -20,7 +20,7 @@ _BASE = "SELECT value FROM meta WHERE key = 'seq_base'"
 
 
 async def migrate(db: Connection) -> int:
-    """Create the tables or bring them up to date; return the base for event numbers.
+    """Create or update the tables; return the base for event numbers.
 
     An event's number is derived from the number of its transaction plus this base.
 

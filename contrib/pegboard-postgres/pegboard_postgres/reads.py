@@ -1,5 +1,5 @@
 # ruff: noqa: S608 - columns and conditions are our own words
-"""The queries of the storage, as plain functions of a connection."""
+"""The storage's queries, as plain functions of a database connection."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -101,7 +101,7 @@ _PROBLEMS_LISTED = 100
 
 
 async def fetch(db: Connection, query: str, *values: object) -> list[tuple[Any, ...]]:
-    """Run a query, and return its rows."""
+    """Run a query, and return the rows of the result."""
     cursor = await db.execute(query.encode(), values, binary=True)
     return await cursor.fetchall()
 
@@ -131,7 +131,7 @@ async def abandoned_sessions(db: Connection) -> list[str]:
 async def _session_rows(
     db: Connection, project_id: str | None, filters: SessionFilters
 ) -> list[SessionRow]:
-    """Return the rows of the matching sessions, the most recently updated first."""
+    """Return the rows of the sessions that match `filters`, the most recently updated first."""
     search = filters.get("search")
     conditions: dict[str, object] = {
         "project_id = %s": project_id,
@@ -155,7 +155,7 @@ async def sessions(
 
 
 async def sessions_json(db: Connection, project_id: str | None, filters: SessionFilters) -> bytes:
-    """Return the matching sessions as a JSON array, built without decoding the rows."""
+    """Return the sessions that match `filters` as a JSON array, built without decoding rows."""
     return join_sessions(await _session_rows(db, project_id, filters))
 
 
@@ -174,7 +174,7 @@ async def projects(db: Connection) -> tuple[Project, ...]:
 async def turns(
     db: Connection, session_id: str, *, limit: int | None = None, before: str | None = None
 ) -> TurnRows:
-    """Return the last `limit` messages, or those before message `before`, with their parts."""
+    """Return the last `limit` messages, or the last before message `before`, with their parts."""
     async with db.transaction():
         await db.execute(_ONE_MOMENT)
         key = (session_id, before, session_id, before, limit)
@@ -184,7 +184,7 @@ async def turns(
 
 
 async def turn(db: Connection, session_id: str, message_id: str) -> Turn:
-    """Return one message with its parts.
+    """Return a message with its parts.
 
     :raises NotFoundError: when the session has no such message.
     """
@@ -201,7 +201,7 @@ async def turn(db: Connection, session_id: str, message_id: str) -> Turn:
 async def _with_parts(
     db: Connection, session_id: str, messages: list[tuple[Any, ...]], some: list[str] | None
 ) -> TurnRows:
-    """Return the messages with their parts; `some` limits the parts to these message ids."""
+    """Return messages with their parts; `some` limits the parts to these message ids."""
     found = await fetch(db, _PARTS, session_id, some, some)
     added = dict(await fetch(db, _TEXTS, session_id))
     parts: dict[str, list[tuple[str, bytes]]] = defaultdict(list)
@@ -221,7 +221,7 @@ async def todos(db: Connection, session_id: str) -> tuple[Todo, ...]:
 
 
 async def state(db: Connection, session_id: str, key: str) -> object:
-    """Return the state that a tool stored under `key`, or None."""
+    """Return the state that a tool stored under `key`, or None if it has stored none."""
     query = "SELECT data FROM state WHERE session_id = %s AND key = %s"
     for (data,) in await fetch(db, query, session_id, key):
         return read_json(data, object)
@@ -301,7 +301,7 @@ async def last_ids(db: Connection, session_id: str) -> LastIds:
 
 
 async def sizes(db: Connection) -> tuple[SessionSize, ...]:
-    """Return all sessions of all projects with their sizes, the largest first."""
+    """Return all sessions of all projects with the sizes of the sessions, the largest first."""
     return tuple(SessionSize(*row) for row in await fetch(db, _SIZES))
 
 

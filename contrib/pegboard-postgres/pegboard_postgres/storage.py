@@ -1,4 +1,4 @@
-"""The PostgreSQL storage: connections for writes and for the lease, and a pool for reads."""
+"""The PostgreSQL storage: connections for writes and for the process's lease, a pool for reads."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
@@ -183,7 +183,7 @@ class PostgresStorage:
                 await self._read(reads.forget_events)
 
     def lasts(self) -> bool:
-        """Return whether the lease is confirmed, so that tools may start processes."""
+        """Return whether the process's lease is confirmed, so that tools may start processes."""
         return self._lease.is_sure
 
     async def lasting(self) -> None:
@@ -315,7 +315,7 @@ class PostgresStorage:
             await self._lease.aclose()
 
     async def _bury_dead(self, session_id: str) -> None:
-        """Mark the session's work as interrupted if the process that ran it has died."""
+        """Mark the session's work as interrupted if the process that ran the session has died."""
         owner, alive = await self._read(reads.owner, session_id)
         if owner is not None and not alive:
             await self._bury(session_id)
@@ -329,7 +329,7 @@ class PostgresStorage:
         *arguments: _Arguments.args,
         **names: _Arguments.kwargs,
     ) -> _Value:
-        """Run a query, and return its result; retry while the server restarts."""
+        """Run a query, and return the result; repeat the query while the server restarts."""
         if self._closed:
             raise StorageError(f"the database {self._address.place} is closed")
 

@@ -1,5 +1,5 @@
 # ruff: noqa: S608 - columns and conditions are our own words
-"""A write transaction: it locks sessions and assigns numbers to events."""
+"""A write transaction, which locks sessions and assigns numbers to events."""
 
 from collections.abc import Iterable, Sequence
 
@@ -48,7 +48,7 @@ class Transaction:
         self.number = 0
 
     async def begin(self, session_ids: Iterable[str]) -> dict[str, HeldSession]:
-        """Begin the transaction, lock the sessions, and return those that exist."""
+        """Begin the transaction, lock the sessions, and return the sessions that exist."""
         ids = sorted(set(session_ids))
         async with self._db.pipeline():
             await self._db.execute("BEGIN")
@@ -72,7 +72,7 @@ class Transaction:
         return RowDraft(held, families)
 
     async def write(self, written: Sequence[Written | Tell]) -> list[Event | None]:
-        """Write the rows of a draft; return an event or None for each row."""
+        """Write the rows of a draft; return for each row its event, or None if it has none."""
         stored = [each for each in written if isinstance(each, Written)]
         numbers: list[int | None] = []
         if stored:
@@ -93,13 +93,13 @@ class Transaction:
     async def apply(
         self, changes: Sequence[Change], held: dict[str, HeldSession]
     ) -> tuple[Event, ...]:
-        """Write changes without checking a fence; return their events."""
+        """Write changes without checking a fence; return the events of the changes."""
         draft = await self.draft(changes, held)
         draft.add(changes, None)
         return tuple(filter(None, await self.write(draft.written)))
 
     async def commit(self, receipt: tuple[str, int]) -> None:
-        """Commit, and store `receipt`, by which the process can later look up the outcome.
+        """Commit, and store `receipt`, which later shows whether the transaction was committed.
 
         The receipt is a worker id and a number. PostgreSQL's transaction id is not enough: after a
         crash, another transaction may have the same id.
@@ -109,6 +109,6 @@ class Transaction:
             await self._db.execute("COMMIT")
 
     async def run(self, statement: str, *values: object) -> list[TupleRow]:
-        """Run a statement, and return its rows."""
+        """Run a statement, and return the rows of the result."""
         cursor = await self._db.execute(statement.encode(), values, binary=True)
         return await cursor.fetchall() if cursor.description else []

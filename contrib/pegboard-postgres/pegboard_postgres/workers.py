@@ -1,5 +1,5 @@
 # ruff: noqa: S608 - columns and conditions are our own words
-"""The processes that use a database: their leases, and the end of the work of dead processes."""
+"""The processes that use a database: their leases, and how the work of dead processes ends."""
 
 import asyncio
 import os
@@ -65,7 +65,7 @@ _REQUESTS = "SELECT id FROM permission_request WHERE session_id = %s ORDER BY or
 
 
 def uptime() -> float:
-    """Return the seconds since the start of the machine, also those of this process's pauses."""
+    """Return the seconds since the machine's start, including time in which this process paused."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
@@ -91,7 +91,7 @@ class Lease:
         )
 
     async def begin(self) -> None:
-        """Register this process, and start to renew its lease.
+        """Register this process, and start to renew the lease of this process.
 
         :raises psycopg.Error: when the database cannot be reached.
         """
@@ -101,7 +101,7 @@ class Lease:
 
     @property
     def is_sure(self) -> bool:
-        """Whether the lease is confirmed, and all lost sessions are known; true when it is over."""
+        """Whether the lease is confirmed and all lost sessions are known; True after `aclose`."""
         return uptime() - self._seen_at < SURE_S or self._closed.is_set()
 
     async def aclose(self) -> None:
@@ -182,14 +182,14 @@ async def claim(
 async def lost(
     _: Transaction, held: dict[str, HeldSession], fences: Sequence[Fence]
 ) -> tuple[tuple[Fence, ...], tuple[Event, ...]]:
-    """Return the fences that no longer hold: their sessions were taken over or deleted."""
+    """Return the fences of sessions that were taken over or deleted, and no events."""
     return tuple(each for each in fences if not is_held(held, each)), ()
 
 
 async def bury(
     transaction: Transaction, held: dict[str, HeldSession], session_id: str
 ) -> tuple[None, tuple[Event, ...]]:
-    """End the unfinished work of a session that no living process runs; return the events."""
+    """Interrupt the unfinished work of a session without a living process; return the events."""
     if session_id not in held:
         return None, ()
     owner = held[session_id].owner
@@ -203,7 +203,7 @@ async def bury(
 async def release(
     transaction: Transaction, held: dict[str, HeldSession], fence: Fence
 ) -> tuple[None, tuple[Event, ...]]:
-    """Release a session, and end work that a failed write left unfinished.
+    """Release a session; mark work that a failed write left unfinished as interrupted.
 
     Nothing happens if the session has another owner by now.
     """
@@ -219,7 +219,7 @@ async def release(
 async def release_all(
     transaction: Transaction, _: dict[str, HeldSession], owner: str
 ) -> tuple[None, tuple[Event, ...]]:
-    """Release all sessions of an owner."""
+    """Release all sessions that the process `owner` has claimed."""
     await transaction.run("UPDATE session SET owner = NULL WHERE owner = %s", owner)
     return None, ()
 

@@ -1,4 +1,4 @@
-"""The connection for writes; commits that wait at the same time share one transaction."""
+"""The connection for writes, on which commits that wait at the same time share a transaction."""
 
 import asyncio
 from collections import deque
@@ -41,20 +41,20 @@ class _Commit(msgspec.Struct, eq=False):
     done: asyncio.Future[tuple[Event, ...]]
 
     def ids(self) -> Sequence[str]:
-        """Return the ids of the sessions to lock for the changes."""
+        """Return the ids of the sessions that the changes must lock."""
         fenced = [] if self.fence is None else [self.fence.session_id]
         return [*fenced, *sessions_of(self.changes)]
 
 
 class _QueuedWrite(msgspec.Struct, eq=False):
-    """A queued job that reads and then writes, in its own transaction."""
+    """A queued function that reads and then writes, in a transaction of its own."""
 
     work: Work[Any]
     session_ids: Sequence[str]
     done: asyncio.Future[Any]
 
     def ids(self) -> Sequence[str]:
-        """Return the ids of the sessions to lock for the work."""
+        """Return the ids of the sessions that the queued function must lock."""
         return self.session_ids
 
 
@@ -65,7 +65,7 @@ class _WriteOutcome(msgspec.Struct):
 
 
 class PostgresWriter:
-    """The writing connection and its task, bound to one event loop; `aclose` ends the task."""
+    """The connection for writes and the task that uses it; `aclose` ends the task."""
 
     def __init__(
         self, db: Connection, address: Address, worker: str, base: int, on_commit: OnCommit | None
@@ -84,7 +84,7 @@ class PostgresWriter:
     def commit(
         self, changes: Sequence[Change], fence: Fence | None
     ) -> "asyncio.Future[tuple[Event, ...]]":
-        """Queue changes, and return a future of their events.
+        """Queue changes, and return a future of the events of the changes.
 
         The changes are written even if no task awaits the future.
 
@@ -100,7 +100,7 @@ class PostgresWriter:
         return done
 
     def run(self, work: Work[_Value], *session_ids: str) -> "asyncio.Future[_Value]":
-        """Queue work, and return a future of its result.
+        """Queue the function `work`, and return a future of the function's result.
 
         The writer repeats the work if the connection is lost.
 
@@ -136,7 +136,7 @@ class PostgresWriter:
                 self._settle(jobs, outcomes)
 
     def _group(self) -> list[_Commit | _QueuedWrite]:
-        """Remove the jobs for the next transaction from the queue, and return them."""
+        """Remove the jobs for the next transaction from the queue, and return these jobs."""
         jobs = [self._waiting.popleft()]
         size = _size(jobs[0])
         while self._waiting and len(jobs) < _GROUP_LIMIT:
@@ -147,7 +147,7 @@ class PostgresWriter:
         return jobs
 
     async def _write(self, jobs: Sequence[_Commit | _QueuedWrite]) -> list[_WriteOutcome]:
-        """Write jobs in one transaction, or one by one if that fails; return their outcomes."""
+        """Write jobs in one transaction, or each alone if that fails; return the jobs' outcomes."""
         try:
             return await self._attempt(jobs)
         except Error as error:
@@ -158,7 +158,7 @@ class PostgresWriter:
             return [_WriteOutcome(error=failure)]
 
     async def _attempt(self, jobs: Sequence[_Commit | _QueuedWrite]) -> list[_WriteOutcome]:
-        """Write the jobs in one transaction; retry after a lost connection or a conflict.
+        """Write jobs in a single transaction; retry after a lost connection or a conflict.
 
         :raises psycopg.Error: when the transaction cannot be committed.
         """
@@ -189,14 +189,14 @@ class PostgresWriter:
         raise AssertionError("the last try returns or raises")
 
     async def _was_committed(self) -> bool:
-        """Return whether the last transaction was committed although the connection was lost."""
+        """Return whether the last transaction was committed before the connection was lost."""
         cursor = await self._db.execute(_RECEIPT, (self._worker,))
         return await cursor.fetchone() == (self._number,)
 
     def _settle(
         self, jobs: Sequence[_Commit | _QueuedWrite], outcomes: Sequence[_WriteOutcome]
     ) -> None:
-        """Publish events, then resolve futures: listeners learn of a commit before its caller."""
+        """Publish the events of jobs, then resolve the futures, so that listeners learn first."""
         try:
             if self._on_commit is not None:
                 for outcome in outcomes:
@@ -215,7 +215,7 @@ class PostgresWriter:
 async def _outcomes(
     transaction: Transaction, jobs: Sequence[_Commit | _QueuedWrite]
 ) -> list[_WriteOutcome]:
-    """Begin the transaction and write the jobs; a refused commit does not affect the others."""
+    """Begin a transaction and write the jobs; a refused commit does not affect other commits."""
     held = await transaction.begin(id_ for job in jobs for id_ in job.ids())
     if isinstance(jobs[0], _QueuedWrite):
         try:
@@ -240,7 +240,7 @@ async def _outcomes(
 
 
 def _size(job: _Commit | _QueuedWrite) -> int:
-    """Return a job's number of changes; the maximum if it needs its own transaction."""
+    """Return a job's number of changes; `MOST_CHANGES` if the job needs its own transaction."""
     if isinstance(job, _QueuedWrite) or any(isinstance(each, DropSession) for each in job.changes):
         return MOST_CHANGES
     return len(job.changes)

@@ -1,4 +1,4 @@
-"""The bash tool: it judges each part of a command line, and runs the line in a new shell."""
+"""The bash tool, which judges each command of a shell line and runs the line in a new shell."""
 
 import asyncio
 import os
@@ -48,7 +48,7 @@ async def _may_run(
     *,
     background: bool,
 ) -> Path:
-    """Require the permissions for all effects of the call, and return its folder."""
+    """Ask for the permissions that a call of the tool needs, and return the folder to run it in."""
     _check(command, timeout)
     metadata = {"command": command}
     cwd = await context.require_path(named_path(context, workdir), metadata=metadata)
@@ -94,7 +94,7 @@ async def _may_run(
 
 
 def _check(command: str, timeout_ms: int) -> None:
-    """Check the arguments before the user is asked for permission.
+    """Check the tool's arguments before the user is asked for permission.
 
     :raises ToolError: for arguments with which no shell can be started.
     """
@@ -112,7 +112,7 @@ def _check(command: str, timeout_ms: int) -> None:
 
 
 def _facts(scanned: "Scan", command: str) -> dict[str, object]:
-    """Return the facts about the line for permission policies; all paths are absolute."""
+    """Return the facts about a shell line for permission policies; all paths are absolute."""
     globs = [each.pattern for each in scanned.globs if not each.is_written]
     return {
         "command": command,
@@ -132,7 +132,7 @@ def _facts(scanned: "Scan", command: str) -> dict[str, object]:
 
 
 def _unclear(scanned: "Scan", command: str) -> dict[str, object]:
-    """Return why the line is unclear, and how to write it instead; no reasons for a clear line."""
+    """Return why the shell line is unclear and how to write it instead; empty lists if clear."""
     if scanned.unclear is None:
         return {"unclear": []}
     from pegboard_plugins.bash.advice import advised  # 5 ms, and most lines are clear
@@ -161,7 +161,7 @@ def _scanned(
 
 
 def _outside(paths: Iterable[Path], context: PermissionContext) -> list[Path]:
-    """Return one path per folder outside the project, so that the user is asked once per folder."""
+    """Return a path per folder outside the project, so that the user is asked once per folder."""
     roots = (context.directory, context.worktree)
     folders: dict[Path, Path] = {}
     for path in paths:
@@ -173,7 +173,7 @@ def _outside(paths: Iterable[Path], context: PermissionContext) -> list[Path]:
 
 
 def _inside(paths: Iterable[Path], context: PermissionContext) -> list[str]:
-    """Return those of the paths that lie in the project, as patterns for edit rules.
+    """Return the paths that lie in the project, as patterns for permission rules on edits.
 
     An existing folder also gets a pattern for its content. A `*` as the name stands for an unknown
     file; its pattern is marked as unclear, so that a rule about some files asks the user.
@@ -252,7 +252,7 @@ async def bash(  # noqa: PLR0913 - the model's arguments
 
 
 class _Live:
-    """The live output of a command; it updates the tool call at most ten times a second."""
+    """The live output of a command, sent to the tool call at most ten times a second."""
 
     def __init__(self, context: ToolContext, description: str) -> None:
         self._context = context
@@ -275,7 +275,7 @@ class _Live:
         self._context.progress(metadata=_metadata(plain(self._text), self._description))
 
     def reported(self) -> str:
-        """Return the output so far, for the model after its call was cancelled."""
+        """Return the output until now, which the model receives after its call was cancelled."""
         from pegboard_plugins.bash.display import plain
 
         output = plain(self._text).strip("\n") or "(no output)"
@@ -332,7 +332,7 @@ def _notes(result: ProcessResult, timeout_ms: int) -> Iterable[str]:
 
 
 def _stored_bytes(path: Path | None) -> int:
-    """Return the size of the output file; 0 if another program has removed it."""
+    """Return the size of the file with the output; 0 if another program has removed the file."""
     try:
         return path.stat().st_size if path is not None else 0
     except OSError:

@@ -1,4 +1,4 @@
-"""Advice on an unclear line: its unclear part, and a clear way to write the line."""
+"""Advice on an unclear shell line: which part is unclear, and how to write it instead."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -13,12 +13,12 @@ _SHOWN = 72
 
 @cache
 def sayings() -> Mapping[str, tuple[str, str]]:
-    """Return for each reason code a description of the line, and a way to write it instead."""
+    """Return the texts for each reason code: what the line does, and what to write instead."""
     return {code: row for code, (row,) in pairs("sayings", "sayings").items()}
 
 
 class Advice(NamedTuple):
-    """The advice on an unclear line; `marked` is the line with its unclear part underlined."""
+    """Advice on an unclear shell line; `marked` is the line with the unclear part underlined."""
 
     code: str
     description: str
@@ -28,7 +28,7 @@ class Advice(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """The advice as one or two sentences."""
+        """The advice as a sentence that says what is unclear, and a sentence on what to write."""
         return (
             f"Pegboard cannot tell what this line would run: it {self.description}"
             f" ({self.code}, column {self.column}). Instead: {self.instead}"
@@ -36,7 +36,7 @@ class Advice(NamedTuple):
 
 
 def advised(error: Unclear, command: str) -> Advice:
-    """Return the advice on an unclear line, by the reason code of the error."""
+    """Return the advice on an unclear shell line, by the reason code in `error`."""
     description, instead = sayings()[error.code]
     start = min(error.start, max(len(command) - 1, 0))
     line_start = command.rfind("\n", 0, start) + 1

@@ -1,4 +1,4 @@
-"""The command patterns that a permanent approval of a line covers."""
+"""The command patterns that a permanent approval of a shell line covers."""
 
 import re
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _OPENS = {*WRAPPERS, *RUNNERS, "eval", "trap", "script", "watch", "source", "."}
 
 
 def is_once(scanned: Scan) -> bool:
-    """Return whether the line runs an interpreter through a wrapper such as `xargs`.
+    """Return whether a shell line runs an interpreter through a wrapper such as `xargs`.
 
     The same line may then run other code the next time, so that an approval counts once.
     """
@@ -28,7 +28,7 @@ def is_once(scanned: Scan) -> bool:
 
 
 def covered(scanned: Scan) -> list[str]:
-    """Return the patterns of a permanent approval; none if a command deletes or runs any code."""
+    """Return the patterns for a permanent approval; [] if a command deletes or runs any code."""
     is_open = any(re.search(r"[*?]", given) for given, *_ in scanned.settings)
     if scanned.unclear or is_open or not all(map(_is_plain, scanned.commands)):
         return []
@@ -39,7 +39,7 @@ def covered(scanned: Scan) -> list[str]:
 
 
 def only_reads(scanned: Scan) -> bool:
-    """Return whether all commands of the line are known and only read."""
+    """Return whether all commands of the shell line are known and only read."""
     changes = (scanned.writes, scanned.destroys, scanned.overlays, scanned.lands, scanned.linked)
     runs = (scanned.unclear, scanned.settings, scanned.hazards, scanned.snippets)
     return (
@@ -57,7 +57,7 @@ def _opens(name: str) -> bool:
 
 
 def _deletes(argv: Sequence[str]) -> bool:
-    """Return whether the command deletes files, so that only the exact line can be approved."""
+    """Return whether a command deletes files, so that only the exact command can be approved."""
     name = argv[0].rpartition("/")[2]
     if name == "git":
         return prefix(argv).rpartition(" ")[2] in _GIT_DELETES
@@ -66,18 +66,18 @@ def _deletes(argv: Sequence[str]) -> bool:
 
 
 def _runs_code(name: str) -> bool:
-    """Return whether the program is a shell or an interpreter, with or without a version."""
+    """Return whether a program is a shell or an interpreter; its name may end with a version."""
     return runs_code(name) or runs_code(name.rstrip("0123456789."))
 
 
 def _is_plain(argv: Sequence[str]) -> bool:
-    """Return whether the first words of the command determine its effect."""
+    """Return whether the first words of a command determine what the command does."""
     is_program = not _opens(argv[0]) and not _runs_code(argv[0].rpartition("/")[2])
     return prefix(argv) != "" and (is_program or _is_everyday(argv) or module(argv) != "")
 
 
 def _is_everyday(argv: Sequence[str]) -> bool:
-    """Return whether the programs that the command runs are judged, or belong to the project.
+    """Return whether a command only runs programs that are judged or belong to the project.
 
     This is true of searches such as `find`, and of tools that run the project's own scripts.
     """
@@ -86,14 +86,14 @@ def _is_everyday(argv: Sequence[str]) -> bool:
 
 
 def module(argv: Sequence[str]) -> str:
-    """Return the module of a `python -m` command if it is a known development tool, else ""."""
+    """Return the module in a `python -m` command if it is a known development tool, else ""."""
     name = argv[0].rpartition("/")[2]
     is_python = name.rstrip("0123456789.") == "python" and argv[1:2] in (["-m"], ("-m",))
     return argv[2] if is_python and len(argv) > len("-m") and argv[2] in _MODULES else ""
 
 
 def prefix(argv: Sequence[str]) -> str:
-    """Return the words that identify the command; only the program if it is unknown.
+    """Return the words that identify the command: the program, for known programs more words.
 
     The result is empty if an option is among the words, as in `git -C src push`, or a wildcard, as
     in `npm run '*'`, because a rule with these words would match other commands.

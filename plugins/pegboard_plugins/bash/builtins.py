@@ -27,7 +27,7 @@ _ARRAYS = frozenset({"-a", "-A", "-ga", "-gA", "-ra", "-ax"})
 
 
 def _give(call: CommandCall, words: Sequence[Word], value: Value) -> None:
-    """Record a possible value of the named variables; reject those that affect other programs."""
+    """Record `value` for the variables in `words`; reject variables that other programs obey."""
     for word in words:
         name = word.literal or ""
         if not _NAME.fullmatch(name):
@@ -38,7 +38,7 @@ def _give(call: CommandCall, words: Sequence[Word], value: Value) -> None:
 
 
 def read(call: CommandCall) -> None:
-    """Judge `read` and `mapfile`, which store their input in variables; `-C` would run code."""
+    """Judge `read` and `mapfile`, which store input in variables; `-C` would run code."""
     options = read_options(call.words, OPTIONS[call.program], "builtin-option")
     arrays, fed = options.values("a"), call.one.fed or call.one.outer
     if any(word.literal not in ("", "\n") for word in options.values("d", "n", "N")):
@@ -51,7 +51,7 @@ def read(call: CommandCall) -> None:
 
 
 def printf(call: CommandCall) -> None:
-    """Judge `printf`; with `-v` it stores its output in a variable."""
+    """Judge `printf`, which stores its output in a variable if the option `-v` is given."""
     words = call.words
     first = words[0].literal if words else ""
     if first is None:
@@ -83,7 +83,7 @@ def declare(call: CommandCall) -> None:
 
 
 def _refuse_elements(call: CommandCall, value: Word) -> None:
-    """Reject a value in parentheses: bash expands the elements of an array again."""
+    """Reject an array value in parentheses, because bash expands array elements again."""
     literal = value.pieces[0].text if value.pieces and value.pieces[0].kind == "text" else ""
     texts = call.line.values.texts(value)
     has_arrays = call.line.has_arrays or not _ARRAYS.isdisjoint(w.shown for w in call.words)
@@ -103,7 +103,7 @@ def unset(call: CommandCall) -> None:
 
 
 def let(call: CommandCall) -> None:
-    """Judge `let`, which evaluates its words as arithmetic."""
+    """Judge `let`, which evaluates its arguments as arithmetic."""
     for word, text in zip(call.words, literals(call.words, "calculation"), strict=True):
         if not _SUM.fullmatch(text):
             raise call.no("calculation", word)
@@ -125,7 +125,7 @@ def test(call: CommandCall) -> None:
 
 
 def _computes(refused: re.Pattern[str], is_single: bool, text: str) -> bool:  # noqa: FBT001
-    """Return whether a text may be one of the refused options, or several words."""
+    """Return whether a text may match the pattern `refused`, or may become several words."""
     return refused.match(text) is not None or (ANYTHING in text and not is_single)
 
 
@@ -149,19 +149,19 @@ def shopt(call: CommandCall) -> None:
 
 
 def jobs(call: CommandCall) -> None:
-    """Judge `jobs`; with `-x` it runs its words."""
+    """Judge `jobs`, which runs its arguments as a command if the option `-x` is given."""
     read_options(call.words, OPTIONS["jobs"], "builtin-option")
 
 
 def wait(call: CommandCall) -> None:
-    """Judge `wait`; with `-p` it sets a variable."""
+    """Judge `wait`, which sets a variable if the option `-p` is given."""
     for word in call.words:
         if word.literal not in ("-n", "-f"):
             _refuse_option(call, word)
 
 
 def _refuse_option(call: CommandCall, word: Word) -> None:
-    """Reject a word that may become an option."""
+    """Reject a word that may become an option of a builtin."""
     call.refuse(word, "builtin-option", MAY_BE_OPTION.match)
 
 

@@ -1,4 +1,4 @@
-"""Rules for commands that run other commands, or code in their own words."""
+"""Rules for commands that start other commands, or run code in their arguments."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -43,7 +43,7 @@ _WITH_PLACE = frozenset({"direnv", "rustup"})
 
 
 def wrapper(call: CommandCall) -> None:
-    """Judge a wrapper such as `env` or `xargs`: its options, and the command after them."""
+    """Judge a wrapper such as `env` or `xargs`: the wrapper's options, and the wrapped command."""
     grammar, words = WRAPPERS[call.program], call.words
     if call.program == "command" and words and words[0].literal in ("-v", "-V"):
         return
@@ -84,7 +84,7 @@ def _refuse_values(call: CommandCall, options: ProgramOptions) -> None:
 
 
 def _refuse_filled(call: CommandCall, inner: Sequence[Word]) -> None:
-    """Reject a placeholder of the caller in a wrapper's options or in the name of its command."""
+    """Reject an outer `xargs` placeholder in a wrapper's options or as the wrapped program."""
     placeholder = call.command.placeholder
     ahead = len(call.words) - len(inner) + 1 if call.program != "xargs" else len(call.words)
     for word in call.words[:ahead] if placeholder else ():
@@ -93,7 +93,7 @@ def _refuse_filled(call: CommandCall, inner: Sequence[Word]) -> None:
 
 
 def _refuse_alone(call: CommandCall) -> None:
-    """Reject a wrapper without a command if its input may contain one."""
+    """Reject a wrapper without a command if a caller such as `xargs` may append a command."""
     if call.command.is_fed:
         raise call.no("dynamic-command")
     if call.program == "exec" and call.one.fed is not None:
@@ -101,7 +101,7 @@ def _refuse_alone(call: CommandCall) -> None:
 
 
 def _assigned(call: CommandCall, words: Sequence[Word]) -> Sequence[Word]:
-    """Record the assignments before a command, and return the words after them."""
+    """Record the variable assignments at the start of the words; return the words after them."""
     at = 1 if words and words[0].literal == "-" else 0
     while at < len(words) and (words[at].literal is None or "=" in words[at].shown):
         found = _ASSIGNS.match(words[at].shown)
@@ -115,7 +115,7 @@ def _assigned(call: CommandCall, words: Sequence[Word]) -> Sequence[Word]:
 
 
 def shell(call: CommandCall) -> None:
-    """Judge a shell that runs code in its words, a file, or its input."""
+    """Judge a shell such as `sh`, which runs code in its arguments, in a file or on its input."""
     words = call.words
     plain = list(takewhile(lambda word: word.literal is not None, words))
     options = read_options(plain, OPTIONS["shell"], "shell-option")
@@ -135,7 +135,7 @@ def shell(call: CommandCall) -> None:
 
 
 def _coded(call: CommandCall, rest: Sequence[Word]) -> None:
-    """Judge `sh -c CODE`; the words after the code become its arguments."""
+    """Judge `sh -c CODE`, where the words after CODE become arguments of the code."""
     code = rest[0].literal if rest else None
     for word in rest[1:]:
         call.line.values.add(ARGUMENTS, word, splits=True)
@@ -150,7 +150,7 @@ def _coded(call: CommandCall, rest: Sequence[Word]) -> None:
 
 
 def _fed(call: CommandCall) -> None:
-    """Judge the code that a shell reads from its input."""
+    """Judge the code that a shell reads from standard input."""
     word, fed = _code_fed(call), call.one.fed
     if word is None and fed is not None and fed.word is not None and fed.word.literal is None:
         raise call.no("code-on-stdin")
@@ -161,7 +161,7 @@ def _fed(call: CommandCall) -> None:
 
 
 def _code_fed(call: CommandCall) -> Word | None:
-    """Return the code in a command's input, or None if the input is a script in a file."""
+    """Return the code on a command's input; None without input, or for a script from a file."""
     fed = call.one.fed
     is_pipe = fed is not None and fed.kind == "pipe"
     if fed is None or fed.kind == "file" or (is_pipe and _shows_script(fed.parts)):
@@ -173,7 +173,7 @@ def _code_fed(call: CommandCall) -> Word | None:
 
 
 def _shows_script(parts: Sequence[Statement]) -> bool:
-    """Return whether the commands before a pipe are a lone `cat` of a script."""
+    """Return whether the statements before a pipe are a single `cat` of a script file."""
     one = lone(parts)
     if one is None or one.redirections:
         return False
@@ -183,7 +183,7 @@ def _shows_script(parts: Sequence[Statement]) -> bool:
 
 
 def coder(call: CommandCall) -> None:
-    """Judge an interpreter: reject code that another command prints, leave other code to rules."""
+    """Judge an interpreter: reject code that a command prints; rules judge other code."""
     words = call.words
     texts = [word.literal or word.shown for word in words]
     call.line.snippets += texts
@@ -207,7 +207,7 @@ def coder(call: CommandCall) -> None:
 
 
 def _reads_code(texts: Sequence[str]) -> bool:
-    """Return whether an interpreter runs its input: without a script, or with `-` as the script."""
+    """Return whether an interpreter runs its input as code: without a script, or with `-`."""
     if "-" in texts or any(map(DEVICE.match, texts)):
         return True
     needs_no_input = any(
@@ -229,7 +229,7 @@ def evaluate(call: CommandCall) -> None:
 
 
 def source(call: CommandCall) -> None:
-    """Judge `source`, which runs a script in the current shell; the script is not read."""
+    """Judge `source`, which runs a script file in the current shell; the file is not read."""
     words = call.words
     kinds = {piece.kind for piece in words[0].pieces} if words else {"output"}
     is_open = kinds & {"output", "process", "glob", "braces"} or not is_single(words[0])
@@ -262,7 +262,7 @@ def script(call: CommandCall) -> None:
 
 
 def watch(call: CommandCall) -> None:
-    """Judge `watch`, which runs its words in a shell."""
+    """Judge `watch`, which runs its arguments in a shell."""
     options = read_options(call.words, OPTIONS["watch"], "wrapper-option")
     words = call.words[options.at :]
     if call.command.is_fed:
@@ -272,7 +272,7 @@ def watch(call: CommandCall) -> None:
 
 
 def runner(call: CommandCall) -> None:
-    """Judge a project tool, such as `uv run`, that may run another command."""
+    """Judge a tool such as `uv run`, which may run another command of the project."""
     acts, words = RUNNERS[call.program].split(), call.words
     texts = [word.literal or "" for word in words]
     is_run = not acts or texts[:1] in ([act] for act in acts)
@@ -297,7 +297,7 @@ def runner(call: CommandCall) -> None:
 
 
 def screen(call: CommandCall) -> None:
-    """Judge `screen`; only a command that it starts in the background is allowed."""
+    """Judge `screen`, which is allowed only to start a command in the background."""
     if not re.match(r"-d ?-?m", " ".join(word.shown for word in call.words)):
         raise call.no("carrier")
     wrapper(call)
@@ -324,7 +324,7 @@ def gdb(call: CommandCall) -> None:
 
 
 def find(call: CommandCall) -> None:
-    """Judge `find`; all of its words must be known, and `-exec` runs a command."""
+    """Judge `find`: all words must be known, and the commands of `-exec` are judged."""
     words, at = call.words, 0
     if call.command.is_fed:
         raise call.no("find-test")
@@ -352,7 +352,7 @@ def _may_be_test(text: str) -> bool:
 
 
 def _executed(call: CommandCall, at: int) -> int:
-    """Judge the command of `-exec`, and return the index after it."""
+    """Judge the command after a `-exec`, and return the index after this command."""
     words = call.words
     end = next((k for k in range(at + 1, len(words)) if _ends(words, k)), None)
     if end is None or end == at + 1 or "{}" in words[at + 1].shown:
@@ -365,7 +365,7 @@ def _executed(call: CommandCall, at: int) -> int:
 
 
 def _ends(words: Sequence[Word], at: int) -> bool:
-    """Return whether the command of an `-exec` ends here; a `+` ends it only after `{}`."""
+    """Return whether the `-exec` command ends at index `at`: at `;`, or at `+` after `{}`."""
     is_behind = words[at - 1].literal in ("{}", None)
     return words[at].literal == ";" or (words[at].literal == "+" and is_behind)
 

@@ -1,4 +1,4 @@
-"""The operands that a program changes, for programs that change only some of them."""
+"""The operands that a program changes, for programs that change only some operands."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,14 +32,14 @@ Words = Sequence[Operand]
 
 
 def changed(base: str, operands: Words) -> Iterator[Operand]:
-    """Yield the operands that a program changes, by the rules for its kinds and its name."""
+    """Yield the operands that a program changes, by the rules for the program."""
     for which in (*sorted(kinds(base)), base):
         if which in _RULES:
             yield from map(as_operand, _RULES[which](base, operands))
 
 
 def as_operand(word: Operand) -> Operand:
-    """Return a word as an operand, even if its text looks like an option."""
+    """Return a word as an operand, even if the text of the word looks like an option."""
     is_name = word.text.startswith("-") and word.text not in ("-", "--")
     return word._replace(text=f"./{word.text}") if is_name else word
 
@@ -49,7 +49,7 @@ def _named(operands: Words) -> list[Operand]:
 
 
 def _behind_first(operands: Words) -> Words:
-    """Return the operands after the first; all of them if the first word may become several."""
+    """Return the operands after the first; all operands if the first may become several words."""
     named = _named(operands)
     first = named[0].word if named else None
     if named and named[0].dynamic and first and first.splits:
@@ -65,13 +65,13 @@ def _installed(base: str, operands: Words) -> Words:
 
 
 def _linked(_base: str, operands: Words) -> Words:
-    """Return the name of a link in the current folder if the command names only its target."""
+    """Return the new link's name in the current folder if `ln` gets only a target."""
     named = _named(operands)
     return [Operand(named[0].text.rstrip("/").rpartition("/")[2])] if len(named) == 1 else ()
 
 
 def _searched(_base: str, operands: Words) -> Words:
-    """Return the starting points of a `find` that deletes; none if it does not delete."""
+    """Return the start folders of a `find` that deletes; () for a `find` that does not delete."""
     return found_from(operands) if deletes([word.text for word in operands]) else ()
 
 
@@ -84,13 +84,13 @@ def _edited(_base: str, operands: Words) -> Words:
 
 
 def _zipped(_base: str, operands: Words) -> Words:
-    """Return the archive that `zip` writes, and with `-m` also the files that it moves."""
+    """Return the archive that `zip` writes, and with `-m` the files that are moved into it."""
     moves = any(re.match(r"-[a-zA-Z]*m|--mo", word.text) for word in operands)
     return _named(operands)[: None if moves else 1]
 
 
 def _database(_base: str, operands: Words) -> Words:
-    """Return the database that `sqlite3` changes; nothing if all statements only read."""
+    """Return the database that `sqlite3` changes; () if all statements only read."""
     named = _named(operands)
     orders = [order for word in named[1:] for order in word.text.split(";") if order.strip()]
     is_read = "-readonly" in [word.text for word in operands]
@@ -99,7 +99,7 @@ def _database(_base: str, operands: Words) -> Words:
 
 
 def _temporary(_base: str, operands: Words) -> Words:
-    """Return globs for the files that `mktemp` creates, by its template or its folder."""
+    """Return globs for the files that `mktemp` creates, from the given template or folder."""
     folders = option_values(operands, ("-p", "--tmpdir"))
     named = [word for word in operands if "XXX" in word.text]
     named += [word._replace(text=f"{word.text.rstrip('/')}/XXX") for word in folders]
@@ -118,13 +118,13 @@ def _split(base: str, operands: Words) -> Words:
 
 
 def _unpacked(operands: Words) -> Iterator[Operand]:
-    """Yield the folder into which `tar` extracts, if an option names it."""
+    """Yield the folder into which `tar` extracts, if an option names this folder."""
     if any(re.match(r"-?[a-zA-Z]*x|--(ext|get)", word.text) for word in operands):
         yield from option_values(operands, ("-C", "--directory"))
 
 
 def _archived(_base: str, operands: Words) -> Iterator[Operand]:
-    """Yield the archive that `tar` writes, or the named folder into which it extracts."""
+    """Yield the archive that `tar` writes, and the folder that an option names to extract into."""
     yield from _unpacked(operands)
     texts = [word.text for word in operands]
     bundles = {*texts[:1], *(text for text in texts if text.startswith("-"))}
@@ -139,7 +139,7 @@ def _pathspecs(_base: str, operands: Words) -> Iterable[Operand]:
 
 
 def _pathspec(word: Operand) -> Operand:
-    """Return a pathspec of git as a path; a wildcard becomes `*` in its folder."""
+    """Return a git pathspec as a path; a pathspec with a wildcard becomes `FOLDER/*`."""
     before = re.split(r"[*?\[:]", word.text)[0]
     if before == word.text and before.rstrip("/") != ".":
         return word

@@ -26,7 +26,7 @@ _DESCRIPTOR = re.compile(r"([0-9]+|-)(?=[ \t\n;&|)]|$)")
 
 
 def read_redirection(source: ShellSource, one: Simple) -> bool:
-    """Read one redirection; return False if no redirection begins here."""
+    """Read a redirection into the command `one`; return False if no redirection begins here."""
     start, found = source.at, _REDIRECTS.match(source.text, source.at)
     if found is None:
         return False
@@ -72,7 +72,7 @@ def _target(source: ShellSource, one: Simple, sign: str, number: str) -> None:
 
 
 def _note_document(source: ShellSource, one: Simple, *, strips: bool) -> None:
-    """Register a here-document; its body is read when the next line begins."""
+    """Register a here-document; the document's body is read when the next line begins."""
     start, found = source.at, source.take(_NAME)
     if found is None:
         source.no("here-document-name")
@@ -94,7 +94,7 @@ def _note_document(source: ShellSource, one: Simple, *, strips: bool) -> None:
 
 
 def _lines(source: ShellSource, name: str, *, strips: bool, joins: bool) -> tuple[str, int]:
-    """Return the body of a here-document up to its delimiter `name`, and the end of that line."""
+    """Return a here-document's body up to the delimiter `name`, and the offset of the end."""
     lines: list[str] = []
     start = source.at
     while source.at < source.end:
@@ -123,7 +123,7 @@ def _plain(body: str, start: int) -> Word:
 
 
 def _expanded(source: ShellSource, one: Simple, body: str, start: int) -> Word:
-    """Return an unquoted here-document's body as a word; its commands read the outer input."""
+    """Return the body of an unquoted here-document as a word, with the expansions in it."""
     inside = ShellSource(body, source.read_list, depth=source.depth, inner=source.inner + 1)
     word = Word(read_quoted(inside, ""), body, start)
     for each in inside.simples:

@@ -1,4 +1,4 @@
-"""The paths that a command destroys, because it removes or overwrites them."""
+"""The paths that a command destroys, because the command removes or overwrites them."""
 
 import os
 import re
@@ -68,7 +68,7 @@ def destroy(base: str, words: Words, operands: Words, findings: WalkState) -> No
 
 
 def _is_made(base: str, operands: Words, findings: WalkState) -> bool:
-    """Return whether the line itself wrote the source that the command copies to a file."""
+    """Return whether an earlier command of the shell line wrote the file that is copied."""
     named = [word for word in operands if not word.text.startswith("-")]
     own = {piece.text for word in named[-1:] if word.word for piece in word.word.pieces}
     paths = (path for word in named[:-1] for path in findings.places(word))
@@ -83,7 +83,7 @@ def _is_made(base: str, operands: Words, findings: WalkState) -> bool:
 
 
 def _is_name(one: Statement, names: Container[str]) -> bool:
-    """Return whether a command prints nothing but these variables and literal text."""
+    """Return whether a command prints nothing but the variables `names` and literal text."""
     if not isinstance(one, Simple):
         return False
     pieces = (piece for word in one.expanded for piece in word.pieces)
@@ -94,7 +94,7 @@ def _is_name(one: Statement, names: Container[str]) -> bool:
 
 
 def _rename(word: Operand, operands: Words, findings: WalkState) -> None:
-    """Record that the files of a word have unknown names in the target folder from now on."""
+    """Record that a rename gives the files of `word` unknown names in the target folder."""
     target = operands[-1]
     places = tuple(map(os.path.normpath, findings.places(target)))
     if word.dynamic or (findings.placeholder and findings.placeholder in word.text):
@@ -108,7 +108,7 @@ def _rename(word: Operand, operands: Words, findings: WalkState) -> None:
 
 
 def _lose(names: Sequence[str], texts: Sequence[str], operands: Words, findings: WalkState) -> None:
-    """Record the losses under listed names in the operands; each may be any file."""
+    """Record the files that are lost if `operands` contain file names printed by commands."""
     listed, every = dict[Operand, Operand](), list[Operand]()
     for word in operands:
         filled = word.text
@@ -130,7 +130,7 @@ def _lose(names: Sequence[str], texts: Sequence[str], operands: Words, findings:
 def _selected(
     table: Mapping[str, Sequence[str]], names: Sequence[str], texts: Sequence[str], operands: Words
 ) -> Iterator[Operand]:
-    """Yield the operands that the table's rules select, if the words meet their conditions."""
+    """Yield the operands that a program's rules in `table` select, if the arguments fit a rule."""
     for rule in (rule for name in names for rule in table.get(name, ())):
         which, *needed = rule.split()
         if all(_is_met(each, texts) for each in needed):
@@ -138,13 +138,13 @@ def _selected(
 
 
 def _is_met(needed: str, texts: Sequence[str]) -> bool:
-    """Return whether one of the words matches; for a condition with `!`, whether none does."""
+    """Return whether any text matches the pattern `needed`; after `!`, whether no text matches."""
     fits = any(re.fullmatch(needed.removeprefix("!"), text) for text in texts)
     return fits != needed.startswith("!")
 
 
 def _emptied(word: Operand, findings: WalkState) -> Operand:
-    """Return the word as it is if all unknown values in it are empty."""
+    """Return the word as it is when all unknown values in the word are empty."""
     text = word.plain
     if findings.placeholder:
         text = text.replace(findings.placeholder, "")
@@ -172,7 +172,7 @@ def _moved(_texts: Sequence[str], operands: Words) -> Words:
 
 
 def _moving(_texts: Sequence[str], operands: Words) -> Words:
-    """Return the files that `mv` renames, wherever they go."""
+    """Return the files that `mv` renames, whatever the target is."""
     named = without_options("mv", operands)
     is_last = any(True for _ in option_values(operands, ("-t", "--target-directory")))
     return named if is_last else named[:-1]
@@ -187,13 +187,13 @@ def _git_removed(texts: Sequence[str], operands: Words) -> Words:
 
 
 def _each_written(_texts: Sequence[str], operands: Words) -> Words:
-    """Return the last operand if it is a loop's variable, and so another file each time."""
+    """Return the last operand if it is a loop's variable, so each round writes another file."""
     named = [word for word in operands if not word.text.startswith("-")]
     return [*filter(_is_each, named[-1:] if len(named) > 1 else ())]
 
 
 def _is_each(word: Operand) -> bool:
-    """Return whether a word is exactly a loop's variable with several files as its values."""
+    """Return whether a word is just a loop's variable that takes several file names."""
     return _is_value(word) and _is_wild(word) and not word.text.endswith("/")
 
 
@@ -203,7 +203,7 @@ def _is_value(word: Operand) -> bool:
 
 
 def _each_output(_texts: Sequence[str], operands: Words) -> Words:
-    """Return the output file if it is a loop's variable and the program does not read it."""
+    """Return the output file if its name is a loop's variable and the program does not read it."""
     behind = pairwise([Operand(""), *operands])
     read = {word.text for before, word in behind if before.text not in _OUTPUTS}
     written = filter(_is_each, option_values(operands, _OUTPUTS))
@@ -216,7 +216,7 @@ def _git_moved(texts: Sequence[str], operands: Words) -> Words:
 
 
 def _archived(_texts: Sequence[str], operands: Words) -> Words:
-    """Return the files to archive, relative to the folder that an option names before them."""
+    """Return the files to archive, relative to the folder that an earlier option names."""
     inside, folder = [], ""
     for before, word in pairwise([Operand(""), *operands]):
         text = word.text if word.text.startswith(("/", "~")) else f"{folder}{word.text}"
@@ -228,12 +228,12 @@ def _archived(_texts: Sequence[str], operands: Words) -> Words:
 
 
 def _starts(texts: Sequence[str], operands: Words) -> Words:
-    """Return the starting points of a `find` that deletes all files that it finds."""
+    """Return the start folders of a `find` that deletes every file below them."""
     return found_from(operands) if deletes(texts) and not is_narrow(texts) else ()
 
 
 def deletes(texts: Sequence[str]) -> bool:
-    """Return whether a `find` deletes its results or makes them inaccessible."""
+    """Return whether a `find` deletes the files that it finds, or makes them inaccessible."""
     locks = "chmod" in texts and any(map(_LOCKS.fullmatch, texts))
     runs = any(map(_RUNS.match, texts))
     empties = {"cp", "/dev/null"}.issubset(texts)
@@ -248,13 +248,13 @@ def found_from(operands: Words) -> Words:
 
 
 def _is_deleter(text: str) -> bool:
-    """Return whether a word is a program that deletes, or code that calls one."""
+    """Return whether a word names a program that deletes, or is code that deletes."""
     name = text.rpartition("/")[2]
     return destroys(name) or _DELETING.search(text) is not None
 
 
 def is_narrow(texts: Sequence[str]) -> bool:
-    """Return whether a `find` selects only some files, such as those with a certain name."""
+    """Return whether a `find` selects only some files, for example by name."""
     if any(
         sign in ("!", "-not") and after in ("(", "!", "-not") for sign, after in pairwise(texts)
     ):

@@ -1,4 +1,4 @@
-"""The output of programs as plain text, for the model and the screen."""
+"""The output of programs as plain text, for the model and for display."""
 
 import re
 from itertools import pairwise
@@ -13,7 +13,7 @@ MOST_STATES = 100
 
 
 def plain(text: str) -> str:
-    """Remove escape sequences from a text; of a redrawn line, return only its last state."""
+    """Remove escape sequences from a text; of a line that is redrawn, keep the last state."""
     if "\x1b" in text:
         text = _SEQUENCE.sub("", text)
     if "\r" in text:

@@ -70,7 +70,7 @@ def destruction(text: str, folders: Sequence[str]) -> str:
 
 
 def _each_written(text: str) -> Iterator[str]:
-    """Yield the statements that overwrite each file of a loop without reading it."""
+    """Yield the statements in loops that overwrite each looped file without reading that file."""
     for loop in [each for each in _LOOP.finditer(text) if _OF_FILES.search(each[2])][:_SHOWN]:
         writes = re.compile(_WRITES.format(loop[1]))
         value = re.compile(rf"(?<!\S)['\"]?\$\{{?{loop[1]}\}}?['\"]?(?!\S)")
@@ -80,7 +80,7 @@ def _each_written(text: str) -> Iterator[str]:
 
 
 def line_destruction(text: str, folders: Sequence[str]) -> str:
-    """Return a deleting word and a vital path in a line; "" if one of them is missing.
+    """Return a deleting word and a vital path in a shell line; "" if either is missing.
 
     The check is for lines in which only the names of some files are unknown.
     """
@@ -89,7 +89,7 @@ def line_destruction(text: str, folders: Sequence[str]) -> str:
 
 
 def is_deleter(path: str) -> bool:
-    """Return whether a path is a system program that deletes, or a wildcard for one."""
+    """Return whether a path, or a wildcard path, names a system program that deletes."""
     return _OF_SYSTEM.match(path) is not None and _deletes(path)
 
 
@@ -110,7 +110,7 @@ def code_destruction(code: str, folders: Sequence[str]) -> str:
 
 
 def _variants(text: str) -> Iterator[str]:
-    """Yield the text without quotes, and variants of it, such as decoded or reversed text."""
+    """Yield the text without quotes, and the text after decodings such as base64 or `rev`."""
     yield from _parted(text)
     if re.search(r"\brev\b", text):
         yield from _parted(text[::-1])
@@ -132,12 +132,12 @@ def _variants(text: str) -> Iterator[str]:
 
 
 def _letters(text: str) -> str:
-    """Return all characters of a set of `tr`, with its ranges written out."""
+    """Return all characters in a set of `tr`, with ranges such as `a-z` written out."""
     return _RANGE.sub(lambda r: "".join(map(chr, range(ord(r[1]), ord(r[2]) + 1))), text)
 
 
 def _translation(first: str, second: str) -> Mapping[int, str]:
-    """Return the replacement of each character by `tr`; the last one serves for the rest."""
+    """Return the character that `tr` puts for each in `first`; the last of `second` repeats."""
     return {ord(a): second[min(at, len(second) - 1)] for at, a in enumerate(first)}
 
 
@@ -166,7 +166,7 @@ def _in_line(words: Sequence[str], folders: Sequence[str]) -> str:
 
 
 def _in_statement(words: Sequence[str], folders: Sequence[str]) -> str:
-    """Return the words of a statement that destroys vital or unknown files; "" without one."""
+    """Return the words of a statement that destroys vital or unknown files; "" if there is none."""
     for statement in _statements(words):
         for at in [at for at, word in enumerate(statement) if _may_destroy(word)][:_SHOWN]:
             behind = statement[at + 1 :]
@@ -183,7 +183,7 @@ def _name(word: str) -> str:
 
 
 def _deletes(word: str) -> bool:
-    """Return whether a word names a program that deletes, or matches one as a wildcard."""
+    """Return whether a word, perhaps with wildcards, names a program that deletes."""
     is_named = re.search(r"/s?bin/|/[^/]*[a-z][^/]*$", word) is not None
     if is_named and any(sign in word for sign in "*?["):
         return any(shell_fits(f"/bin/{_name(word)}", f"/bin/{each}") for each in _DELETERS)
@@ -195,7 +195,7 @@ def _may_destroy(word: str) -> bool:
 
 
 def _destroys(word: str, behind: Sequence[str]) -> bool:
-    """Return whether a command destroys its operands, by its name and the words after it."""
+    """Return whether the program `word` with the arguments `behind` destroys its operands."""
     if _deletes(word):
         return True
     if word.startswith("$"):  # an unknown program with the options of `rm -rf`
@@ -205,7 +205,7 @@ def _destroys(word: str, behind: Sequence[str]) -> bool:
 
 
 def _is_sacred(word: str, folders: Sequence[str]) -> bool:
-    """Return whether a word is a home, the root, a vital folder or the git history."""
+    """Return whether a word is a home, the root, one of `folders` or a git history."""
     if _HOMES.fullmatch(word) or _ROOT.fullmatch(word) or _HISTORY.fullmatch(word):
         return True
     path = word.rstrip("/*.")
@@ -220,7 +220,7 @@ def _is_vital(word: str) -> bool:
 
 
 def _statements(words: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the words of each statement."""
+    """Yield the words of each statement of a shell line."""
     found: list[str] = []
     for word in words:
         if word in _SIGNS:

@@ -1,4 +1,4 @@
-"""Environment variables that make a program run another one, or act differently."""
+"""Environment variables that make a program run another program, or act differently."""
 
 import re
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ _TAME_FOLDER = pattern("variables", "tame-folder")
 
 
 def settings(one: Simple) -> Iterator[tuple[str, ...]]:
-    """Yield the assignments before a command as one text, then the command's words."""
+    """Yield the variable assignments before a command as one text, then the command's words."""
     given = [each for each in one.assignments if not _EVERYDAY.fullmatch(each.name)]
     if given:
         names = (f"{name}={word.shown}" for name, _, word in given)
@@ -23,7 +23,7 @@ def settings(one: Simple) -> Iterator[tuple[str, ...]]:
 
 
 def hijacks(name: str, word: Word | None, how: str = "=") -> bool:
-    """Return whether setting the variable to this value can make a program run another one."""
+    """Return whether setting a variable to this value can make a program run another program."""
     if not _HIJACKS.fullmatch(name):
         return False
     if word is None or how == "for":

@@ -1,4 +1,4 @@
-"""The file names that a command receives from another command, or from its input."""
+"""The file names that a command receives as arguments from another command or as input."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ _READ_OTHERWISE, _SPLITS = re.compile(r"['\"\\]"), re.compile(r"-\w*[d0]|--(d|nu
 
 
 def feed(command: ShellCommand, words: Sequence[Word], findings: WalkState) -> None:
-    """Mark the line as unclear if `find` or `xargs` passes unknown names to a risky command."""
+    """Mark the shell line as unclear if `find` or `xargs` gives a risky command unknown names."""
     options = findings.values.words(words)
     sought = command.base == "find" and any(
         names_secret(text) or names_secret(text.lower()) for text in options
@@ -30,7 +30,7 @@ def feed(command: ShellCommand, words: Sequence[Word], findings: WalkState) -> N
 def _feed_words(
     command: ShellCommand, words: Sequence[Word], options: Sequence[str], findings: WalkState
 ) -> None:
-    """Record the effects of the words that `xargs` passes to its command."""
+    """Record the effects of the arguments that `xargs` adds to a command."""
     is_of_file = any(re.match(r"-a|--arg-file", text) for text in options)
     is_fed = findings.fed is not None
     if is_of_file:
@@ -50,7 +50,7 @@ def _feed_words(
 
 
 def fed_texts(findings: WalkState) -> Sequence[str]:
-    """Return the texts in the command's input if the line contains them, as after `echo`."""
+    """Return the texts on a command's input if the shell line contains them, as after `echo`."""
     fed = findings.fed
     if fed is not None and fed.kind == "text" and fed.word:
         return findings.values.texts(fed.word, number=ANY_NUMBER)
@@ -67,7 +67,7 @@ def fed_texts(findings: WalkState) -> Sequence[str]:
 def named_on_input(
     base: str, words: Sequence[Operand], findings: WalkState
 ) -> Iterator[tuple[Operand, bool]]:
-    """Yield the files that the command's input names, and whether the command writes them.
+    """Yield each file that a command's input names, and whether the command writes the file.
 
     The input may be a patch, or a list of names for a program such as `tar -T -`.
     """
@@ -85,7 +85,7 @@ def named_on_input(
 
 
 def _filled(command: ShellCommand, text: str) -> Iterator[str]:
-    """Yield the arguments of a command with its placeholder replaced, or with words appended."""
+    """Yield a command's arguments with each line of `text` inserted, as `xargs` does."""
     own = [word.shown for word in command.words[1:]]
     if not command.placeholder:
         yield from (*own, *text.split())
@@ -94,7 +94,7 @@ def _filled(command: ShellCommand, text: str) -> Iterator[str]:
 
 
 def _takes_anything(command: ShellCommand) -> bool:
-    """Return whether the command, or one that it starts, moves the content of its files."""
+    """Return whether a command, or a command that it starts, shows or moves file contents."""
     texts = [word.shown for word in command.words[1:]]
     is_code = runs_code(command.base) or bool(command.code)
     return is_code or moves_content(command.base, texts) or any(map(_takes_anything, command.inner))

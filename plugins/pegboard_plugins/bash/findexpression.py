@@ -1,4 +1,4 @@
-"""The evaluation of a `find` expression: the files on which it may act."""
+"""The evaluation of a `find` expression: on which files the expression may act."""
 
 import re
 from collections.abc import Callable, Container, Mapping, Sequence
@@ -21,7 +21,7 @@ _FALSE, _TRUE, _EITHER = 1, 2, 3
 
 
 class _Node(NamedTuple):
-    """A node of an expression: a test or an action with its value, or an operator."""
+    """A node of a `find` expression: an operator, or a test or action with its value."""
 
     kind: str
     value: str = ""
@@ -30,7 +30,7 @@ class _Node(NamedTuple):
 
 @dataclass(slots=True)
 class _Visit:
-    """A file that `find` visits, and the actions that the expression takes on it."""
+    """A file that `find` visits, and whether the expression acts on the file."""
 
     path: str
     is_folder: bool
@@ -40,12 +40,12 @@ class _Visit:
 
     @property
     def name(self) -> str:
-        """The file's name without its folder."""
+        """The name of the file without its folder."""
         return self.path.rstrip("/").rpartition("/")[2]
 
 
 def start_texts(texts: Sequence[str]) -> list[str]:
-    """Return the starting points among the words of a `find`."""
+    """Return the start folders among the words of a `find`."""
     at = sum(1 for _ in takewhile(_OPTION.fullmatch, texts))
     found = list(takewhile(lambda text: not text.startswith(("-", "(", "!")), texts[at:]))
     return found or ["."]
@@ -90,7 +90,7 @@ def _number(text: str) -> int | None:
 
 
 def _depth(path: str, start: str) -> int:
-    """Return the depth of a path below a starting point."""
+    """Return the depth of a path below the start folder of a `find`."""
     folder = start.rstrip("/")
     is_inside = path == folder or path.startswith(f"{folder}/")
     return path.removeprefix(folder).count("/") if is_inside else _DEEPEST
@@ -111,7 +111,7 @@ class _ExpressionParser:
         return False
 
     def whole(self) -> _Node:
-        """Read expressions that commas separate; `find` evaluates all of them."""
+        """Read the whole `find` expression, a list of expressions that commas separate."""
         parts = [self._either()]
         while self._sees(","):
             parts.append(self._either())
@@ -153,7 +153,7 @@ class _ExpressionParser:
 
 
 def _evaluate(node: _Node, visit: _Visit, *, sure: bool) -> int:
-    """Return the possible results of a node for a file; if not `sure`, it may be skipped."""
+    """Return the possible results of a node for a file; unless `sure`, `find` may skip the node."""
     match node.kind:
         case "and" | "or":
             return _joined(node, visit, stops=_FALSE if node.kind == "and" else _TRUE, sure=sure)
@@ -173,7 +173,7 @@ def _evaluate(node: _Node, visit: _Visit, *, sure: bool) -> int:
 
 
 def _joined(node: _Node, visit: _Visit, *, stops: int, sure: bool) -> int:
-    """Return the possible results of an `and` or `or`, which ends at the result `stops`."""
+    """Return the possible results of an `and` or `or`, which ends at a part with result `stops`."""
     found = 0
     for part in node.parts:
         each = _evaluate(part, visit, sure=sure)

@@ -1,4 +1,4 @@
-"""The effects of a line on files, recorded while its commands are visited in order."""
+"""The effects of a shell line on files, recorded while the line's commands are visited in order."""
 
 import os
 import re
@@ -45,7 +45,7 @@ _DEVICE = re.compile(r"/dev/(null|zero|random|urandom|full|tty|stdin|stdout|stde
 
 
 class Glob(NamedTuple):
-    """A path with wildcards, with its pattern and its folder.
+    """A path with wildcards, as a pattern and with the folder before the wildcards.
 
     `pattern` is the absolute path with all literal characters escaped. `folder` is the part before
     the first wildcard. If `is_written`, the line changes the matching files. If `base` is not
@@ -60,7 +60,7 @@ class Glob(NamedTuple):
 
 
 class FolderListing(NamedTuple):
-    """The files of a folder that a command lists; the printed names begin with `start`.
+    """The files of a folder that a command lists; each name is printed with `start` before it.
 
     `texts` are the words of a `find`, or the names and folders for another command; empty means all
     files. If `hides`, names with a leading dot are left out. If `is_tracked`, only files in git are
@@ -76,7 +76,7 @@ class FolderListing(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """Listed names that the line destroys: the matches of a pattern, or the files of a listing.
+    """File names that commands print and that the line then destroys, from a pattern or a listing.
 
     `place` would be lost if all names are, `shown` is the beginning of the printed names. `sieves`
     are the commands that leave names out. If `is_part`, the contents of files decide which names.
@@ -91,7 +91,7 @@ class Lost(NamedTuple):
 
 @dataclass(slots=True)
 class WalkState:
-    """The state of a walk through the statements of a line.
+    """The state of the walk through a shell line, with the effects recorded so far.
 
     `cwd` are the folders in which the line may be, `strays` those after a failed `cd`, unless it is
     `strict` (`set -e`). `made` are the folders that the line creates.
@@ -160,7 +160,7 @@ class WalkState:
     unclear: Unclear | None = None
 
     def doubt(self, code: str, word: Operand | Word | None = None) -> None:
-        """Mark the line as unclear at the word, unless it is unclear already."""
+        """Mark the shell line as unclear, because of `word`, unless the line is marked already."""
         if self.unclear is None:
             read = word.word if isinstance(word, Operand) else word
             self.unclear = Unclear(code, read.at, read.end) if read else Unclear(code)
@@ -187,20 +187,20 @@ class WalkState:
         return any(self.values.given(name) is not None for name in self.values.used([word.word]))
 
     def move(self, folders: Iterable[str]) -> None:
-        """Record that a `cd` leads to one of these folders."""
+        """Record that a `cd` leads to one of the `folders`."""
         former, reached = self.cwd, tuple(folders)
         if not self.branches and not self.strict and not all(map(self._is_there, reached)):
             self.strays += former
         self.be_in([*(former if self.branches else ()), *reached])
 
     def settle(self) -> None:
-        """End a statement; the next one may also run in the folder before a failed `cd`."""
+        """End a statement; the next statement may also run in the folder before a failed `cd`."""
         if self.strays:
             self.be_in([*self.cwd, *self.strays])
             self.strays = ()
 
     def be_in(self, folders: Iterable[str]) -> None:
-        """Set the folders in which the line may be."""
+        """Set the folders that may be the current folder from now on."""
         self.cwd = tuple(dict.fromkeys(folders))
         if len(self.cwd) > MOST_FOLDERS:
             self.doubt("dynamic-cwd")
@@ -213,11 +213,11 @@ class WalkState:
         return is_made or (os.path.isdir(path) and folder not in self.destroys)  # noqa: PTH112
 
     def makes(self, path: str) -> bool:
-        """Return whether the line creates the folder, or a folder in it."""
+        """Return whether the shell line itself creates the folder `path`, or a folder in it."""
         return any(_is_within(made, path) for made in (*self.made, MADE_UP))
 
     def folders(self, word: Operand) -> list[str]:
-        """Return the word as a path in each folder of the line; `..` is not resolved."""
+        """Return the path of a word in each possible current folder; `..` is not resolved."""
         text = self.without_tilde(word) if word.text[:1] == "~" else word.text
         if text[:1] == "/":
             paths = [text]
@@ -229,7 +229,7 @@ class WalkState:
         return [*paths, *self._linked(paths)] if self.links else paths
 
     def _linked(self, paths: Iterable[str]) -> Iterator[str]:
-        """Yield each path through a link that the line creates, with the link's target instead."""
+        """Yield the paths that go through a link that the line creates, via the link's target."""
         for path in paths:
             end = "/" * path.endswith("/")
             plain = os.path.normpath(path)
@@ -238,12 +238,12 @@ class WalkState:
                     yield target + plain.removeprefix(link) + end
 
     def places(self, word: Operand) -> list[str]:
-        """Return the paths of a word, without devices such as `/dev/null` that store nothing."""
+        """Return the paths of a word, except devices such as `/dev/null` that store nothing."""
         paths = self.folders(word)
         return [path for path in paths if path[:5] != "/dev/" or not _DEVICE.fullmatch(path)]
 
     def _patterns(self, word: Operand, paths: Iterable[str]) -> Iterator[tuple[str, str, str]]:
-        """Yield each path of a word, its pattern, and the folder before its first wildcard.
+        """Yield each path of a word, its pattern, and the folder before the path's first wildcard.
 
         Wildcard characters in the name of the working directory are literal. Without a wildcard,
         the folder is the path itself.
@@ -302,11 +302,11 @@ class WalkState:
             }
 
     def distrust(self, word: Operand) -> None:
-        """Mark the line as unclear if the path of a write or a deletion is unknown.
+        """Mark the shell line as unclear if the path of a write or a deletion is unknown.
 
-        Listed names count as files of the project, and the line may then write any file in its
-        folders. They are unclear if they may lead to files that run by themselves, or if a path
-        follows them.
+        File names that a command prints count as files of the project, and the line may then write
+        any file in its folders. They are unclear if they may lead to files that run by themselves,
+        or if a path follows them.
         """
         text = word.text.replace(self.filled, LISTED) if self.filled else word.text
         if ANYTHING not in text:
@@ -322,13 +322,13 @@ class WalkState:
         self.writes_listed = True
 
     def end(self) -> None:
-        """End a command or redirection: the paths that it named without writing them were read."""
+        """End a command or redirection; paths that it named and did not write count as read."""
         if self.reading:
             self.reads.update(self.reading)
             self.reading.clear()
 
     def tell_of_process(self) -> None:
-        """Record that the line may read the environment of a process."""
+        """Record that the shell line may read the environment of a process."""
         self.paths[PROCESS] = None
 
     def patterns(self, word: Operand) -> list[str]:
@@ -336,7 +336,7 @@ class WalkState:
         return [pattern for _, pattern, _ in self._patterns(word, self.places(word))]
 
     def destroy(self, word: Operand) -> None:
-        """Record that a path or glob would be deleted with its content."""
+        """Record that a path or glob would be deleted with everything in it."""
         patterns = self.patterns(word)
         self.destroys.update(dict.fromkeys(patterns))
         self.lose_renamed(patterns)
@@ -344,7 +344,7 @@ class WalkState:
             self.destroys[""] = None
 
     def lose_renamed(self, patterns: Iterable[str]) -> None:
-        """Record that renamed files are lost too if a pattern matches their new folder."""
+        """Record the loss of renamed files whose new folder a pattern in `patterns` matches."""
         paths = [os.path.normpath(each) for each in patterns]
         is_chosen = any(map(_GLOB.search, paths))
         for each, places in self.renamed.items():
@@ -352,11 +352,11 @@ class WalkState:
                 (self.lost if isinstance(each, Lost) else self.destroys)[each] = None  # type: ignore[index]
 
     def is_lost(self, word: Operand) -> bool:
-        """Return whether the path is relative to an unknown folder."""
+        """Return whether the path of a word is relative to an unknown folder."""
         return ANYWHERE in self.cwd and not self.without_tilde(word).startswith("/")
 
     def without_tilde(self, word: Operand) -> str:
-        """Return the text of the word, with a `~` at its start replaced by the home directory."""
+        """Return the text of a word, with a `~` at its start replaced by the home directory."""
         if word.text[:1] != "~" or not word.bare:
             return word.text
         user, slash, rest = word.text[1:].partition("/")
@@ -365,12 +365,12 @@ class WalkState:
 
 
 def _is_within(path: str, folder: str) -> bool:
-    """Return whether a path is the folder itself or lies in it."""
+    """Return whether a path is the folder itself or lies in the folder."""
     return f"{os.path.normpath(path)}/".startswith(f"{folder}/")
 
 
 def within(word: Operand) -> Operand:
-    """Replace unknown parts of a word by `.` if the word also has a `..`."""
+    """Replace the unknown parts of a word that contains `..` by `.`."""
     leads_out = word.dynamic and ".." in word.text.split("/")
     return (
         word._replace(text=word.text.replace(LISTED, ANYTHING).replace(ANYTHING, "."))
@@ -390,6 +390,6 @@ def hidden_matches(path: str) -> Iterator[str]:
 
 
 def before_glob(path: str) -> str:
-    """Return the folder before the first wildcard; without a wildcard, the path itself."""
+    """Return the folder before the first wildcard of a path, or the path if it has no wildcard."""
     found = _GLOB.search(path)
     return path if found is None else path[: found.start()].rpartition("/")[0] or "/"

@@ -1,4 +1,4 @@
-"""Commands that destroy what they do not name, such as untracked files or Pegboard's process."""
+"""Commands that destroy files or processes that they do not name, such as untracked files."""
 
 import os
 import re
@@ -52,7 +52,7 @@ _HAZARDS = pairs("programs", "hazards")
 
 
 def endanger(base: str, words: Sequence[Word], findings: WalkState) -> None:
-    """Record a command if its targets, known only to git or the system, may be vital."""
+    """Record a command as a hazard if it may destroy vital things that its words do not name."""
     rule, row = _RULES.get(base), _HAZARDS.get(base)
     if rule is None and row is None:
         return
@@ -68,7 +68,7 @@ def _texts(words: Sequence[Word]) -> list[str]:
 
 
 def _working(words: Sequence[Word], findings: WalkState) -> str:
-    """Return why a `git` command is a hazard; "" if it is none.
+    """Return why a `git` command is a hazard; "" if it is not a hazard.
 
     It may delete untracked files, or run programs that another repository names.
     """
@@ -76,7 +76,7 @@ def _working(words: Sequence[Word], findings: WalkState) -> str:
 
 
 def _nested(findings: WalkState) -> str:
-    """Return why `git` in a repository other than the line's first one is a hazard; "" if not.
+    """Return why `git` in another repository than the first folder's is a hazard, or "".
 
     Such a repository may make git run programs. For the first repository, the user is warned when
     the session begins.
@@ -101,7 +101,7 @@ def _top(folder: str) -> str:
 
 
 def _cleaning(words: Sequence[Word], findings: WalkState) -> str:
-    """Return why `git clean` or `git stash` takes away untracked files for good; "" if not."""
+    """Return why a `git clean` or `git stash` loses untracked files, or "" if it does not."""
     operands = findings.operands(words)
     texts = [word.text for word in operands]
     if git_words(texts)[:1] == ["stash"] and _takes_home(texts, findings):
@@ -140,9 +140,9 @@ def _takes_home(texts: Sequence[str], findings: WalkState) -> bool:
 
 
 def _finding(words: Sequence[Word], findings: WalkState) -> str:
-    """Return why a `find` is a hazard: it may delete a home or the git history; "" if not.
+    """Return why a `find` is a hazard, or "" if it is not a hazard.
 
-    It finds a home or the project's history by a name, and removes it.
+    It is a hazard if it finds a home or the project's git history by name and removes it.
     """
     texts = [text for word in words for text in findings.values.texts(word)]
     runs = any(text.startswith(("-exec", "-ok")) for text in texts)
@@ -163,7 +163,7 @@ def _finding(words: Sequence[Word], findings: WalkState) -> str:
 
 
 def names_parent(text: str, findings: WalkState, depth: int = 0) -> bool:
-    """Return whether a text may name the process that runs the line, or its id."""
+    """Return whether a text may name the process that runs the shell line, or this process's id."""
     if "ppid" in text.lower() or _lists_own(text):
         return True
     names = re.findall(r"\$\{?(\w+)", text) if depth < _DEEPEST else []
@@ -172,7 +172,7 @@ def names_parent(text: str, findings: WalkState, depth: int = 0) -> bool:
 
 
 def _text_of(value: Value) -> str:
-    """Return the source of a variable's value, or of the command that prints it."""
+    """Return a value's source text; for a command's output, the text of the command."""
     if isinstance(value, CommandFeed):
         return " | ".join(map(_words, value.parts)) or _text_of(value.word)
     return "" if value is None else value.shown
@@ -185,7 +185,7 @@ def _words(statement: Statement) -> str:
 
 
 def _killing(words: Sequence[Word], findings: WalkState) -> str:
-    """Return why a `kill` may end a process that the line did not start; "" if not."""
+    """Return why a `kill` may end processes that the shell line did not start, or ""."""
     rest = _texts(words)
     if rest[:1] and rest[0] in ("-l", "-L", "-0"):
         return ""
@@ -218,7 +218,7 @@ def _lists_own(text: str) -> bool:
 
 
 def _lines(*, whole: bool) -> tuple[str, ...]:
-    """Return the names of Pegboard's process; with `whole`, its command lines."""
+    """Return the names of Pegboard's process; with `whole`, the command lines of the process."""
     return (_OWN, _OWN_LINE) if whole else _OWN_NAMES
 
 
@@ -230,7 +230,7 @@ def _pkilling(words: Sequence[Word], findings: WalkState) -> str:
 
 
 def _killing_by_name(words: Sequence[Word], _: WalkState, *, is_whole: bool = False) -> str:
-    """Return why killing by name may end Pegboard's process; "" if not."""
+    """Return why killing by name may end Pegboard's process, or "" if it cannot."""
     texts = _texts(words)
     named = [
         text
@@ -243,7 +243,7 @@ def _killing_by_name(words: Sequence[Word], _: WalkState, *, is_whole: bool = Fa
 
 
 def _fits(pattern: str, line: str) -> bool:
-    """Return whether the pattern matches the line.
+    """Return whether a `pkill` pattern matches a process's name or command line.
 
     For a pattern that cannot be evaluated, return whether one of its words is in the line.
     """

@@ -1,4 +1,4 @@
-"""Rules for sed, awk and git: their scripts and options must run no other program."""
+"""Rules for sed, awk and git, whose scripts and options must not run other programs."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ _ANYWHERE = re.compile(r"--(exec|upload-pack|receive-pack|exec-path)(=|$)|ext::"
 
 
 def sed(call: CommandCall) -> None:
-    """Judge `sed`; its scripts must neither run a program nor read or write a file."""
+    """Judge `sed`, in which scripts must neither run programs nor read or write files."""
     words, scripts, others, at = call.words, list[Word](), list[Word](), 0
     while at < len(words):
         text = words[at].literal
@@ -66,12 +66,12 @@ def _may_be_option(word: Word, text: str) -> bool:
 
 
 def is_filled(call: CommandCall, word: Word) -> bool:
-    """Return whether the word contains the placeholder that the command's caller replaces."""
+    """Return whether a word contains the placeholder of a caller such as `xargs`."""
     return bool(call.command.placeholder) and call.command.placeholder in word.shown
 
 
 def _read_sed(call: CommandCall, word: Word) -> None:
-    """Check a script; a variable with harmless values counts as a letter."""
+    """Check a sed script; a variable with harmless values counts as a letter."""
     text = ""
     if is_filled(call, word):
         raise call.no("sed-script", word)
@@ -93,7 +93,7 @@ def _read_sed(call: CommandCall, word: Word) -> None:
 
 
 def awk(call: CommandCall) -> None:
-    """Judge `awk`; its program must not run commands, and the files that it writes are recorded."""
+    """Judge `awk`, whose code must not run commands; the files that it writes are recorded."""
     options = read_options(call.words, OPTIONS["awk"], "awk-option")
     program = next(iter(call.words[options.at :]), None)
     if (
@@ -155,7 +155,7 @@ def is_open(word: Word, text: str) -> bool:
 
 
 def git(call: CommandCall) -> None:
-    """Judge a known git command; reject options that make it run a program."""
+    """Judge a git command: it must be known, and no option may make git run a program."""
     options = read_options(call.words, OPTIONS["git"], "git-option")
     for setting in options.values("c"):
         if not _TAME_SETTING.fullmatch(setting.shown):

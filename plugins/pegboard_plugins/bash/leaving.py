@@ -1,4 +1,4 @@
-"""Commands in the background: how the tools start, list and stop them."""
+"""Commands in the background: how the tools start, list and stop such commands."""
 
 import asyncio
 import os
@@ -18,7 +18,7 @@ SHOWN_BYTES = 4000
 async def left_running(
     context: ToolContext, argv: list[str], cwd: Path, *, command: str, description: str
 ) -> ToolResult:
-    """Start a command in the background, and return its output of the first second."""
+    """Start a command in the background, and return the output of the command's first second."""
     process = await context.background.start(
         argv, cwd=cwd, env=await context.process_env(), title=description or command
     )
@@ -60,7 +60,7 @@ def listed(context: ToolContext) -> ToolResult:
 
 
 async def stopped(context: ToolContext, process_id: str) -> ToolResult:
-    """Stop a process, and return its state and the end of its output."""
+    """Stop a process, and return its state with the end of its output."""
     process = await context.background.stop(process_id)
     output = await asyncio.to_thread(_ending, process)
     return ToolResult(output=f"{_line(process)}\n\n{output}", title=f"Stopped {process_id}")
@@ -76,7 +76,7 @@ def _line(process: BackgroundProcess) -> str:
 
 
 def _ending(process: BackgroundProcess) -> str:
-    """Return the end of the process's output, and how the process ended."""
+    """Return the last output of a background process, and how the process ended."""
     try:
         with process.output_path.open("rb") as file:
             start = max(os.fstat(file.fileno()).st_size - SHOWN_BYTES, 0)

@@ -1,4 +1,4 @@
-"""The judgement of a line: the commands that it runs, and the values of its variables."""
+"""The judgement of a shell line: which commands the line runs, and the values of variables."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,7 +43,7 @@ _BASH_ONLY, _PLAIN_CODE = pattern("shell", "bash-only"), pattern("shell", "plain
 
 @dataclass(slots=True)
 class CommandCall:
-    """A command under judgement.
+    """A command that is being judged, with the place where the shell line starts it.
 
     `one` is the command in the syntax tree. `level` counts the commands that start it,
     `code_level` the nested code snippets around it.
@@ -57,12 +57,12 @@ class CommandCall:
 
     @property
     def program(self) -> str:
-        """The program's name without its folder."""
+        """The name of the command's program without the folder."""
         return self.command.base
 
     @property
     def words(self) -> list[Word]:
-        """The words after the program's name."""
+        """The arguments of the command: the words after the program's name."""
         return self.command.words[1:]
 
     @property
@@ -71,7 +71,7 @@ class CommandCall:
         return self.command.is_fed and self.line.values.feeds_any(self.one.fed)
 
     def no(self, code: str, word: Word | None = None) -> Unclear:
-        """Return an error about the word, or about the command as a whole."""
+        """Return an `Unclear` error about a word, or about the command as a whole."""
         words = self.command.words if word is None else [word]
         return Unclear(code, words[0].at, words[-1].end)
 
@@ -104,7 +104,7 @@ class CommandCall:
     def start(
         self, words: Sequence[Word], *, placeholder: str = "", is_fed: bool = False
     ) -> ShellCommand:
-        """Judge a command that this command starts, and return it."""
+        """Judge a command that the present command starts, and return the new command."""
         command = ShellCommand(
             list(words),
             "",
@@ -116,7 +116,7 @@ class CommandCall:
         return command
 
     def run(self, text: str, word: Word) -> None:
-        """Judge code that the command passes to a shell; `word` is the code in the line.
+        """Judge code that the command passes to a shell; `word` is the code as written in the line.
 
         The code of `eval` and `trap` runs in the same shell, other code in `sh` or the shell named.
         """
@@ -133,7 +133,7 @@ Rule = Callable[[CommandCall], None]
 
 @dataclass(slots=True)
 class JudgedLine:
-    """The judgement of a line, as far as it has been read.
+    """The judgement of a shell line, as far as the line has been read.
 
     `values` are all values that the line assigns to variables. `snippets` are texts that
     interpreters run as code. `later` are the checks that need all values. `shell` is the shell
@@ -263,13 +263,13 @@ class JudgedLine:
         return base in KINDS or base in self.rules or base in RUNS or base in self.functions
 
     def _unversioned(self, base: str) -> str:
-        """Return the name without its version if the tables know the program, else the name."""
+        """Return the program's name without a version if the tables know that name, else `base`."""
         plain = _VERSION.sub("", base)
         is_program = self._tells_of(plain) and kinds(plain).isdisjoint(("no-files", "goes"))
         return plain if is_program else base
 
     def _name(self, call: CommandCall) -> str:
-        """Return the name of the program, if the line determines it."""
+        """Return the name of the program that a call starts, if the shell line determines it."""
         word = call.command.words[0]
         if word.literal is not None:
             return word.literal
@@ -322,7 +322,7 @@ def _read_otherwise(text: str, shell: str) -> tuple[int, int] | None:
 
 
 def _feed_functions(reading: Reading) -> None:
-    """Pass the input of a function's call to its commands; several calls make it unknown."""
+    """Pass the input of a function's call to the function's commands; unknown if calls differ."""
     for _ in reading.functions:
         for name, body in reading.functions.items():
             calls = (one for one in reading.simples if one.words and one.words[0].literal == name)
@@ -334,7 +334,7 @@ def _feed_functions(reading: Reading) -> None:
 
 
 def _builtin(one: Simple) -> Iterator[tuple[str, ...]]:
-    """Yield the words of a statement that starts no program, for the list of commands."""
+    """Yield the words of a statement that starts no program, such as `[[ -e FILE ]]`."""
     shown = " ".join(word.shown for word in one.words)
     if one.kind == "test":
         yield "[[", shown, "]]"
@@ -347,7 +347,7 @@ def _builtin(one: Simple) -> Iterator[tuple[str, ...]]:
 
 
 def _first(body: StatementBlock, simples: Sequence[Simple]) -> tuple[str, Word] | None:
-    """Return the variable that the first statement sets in the line's own shell, and its value."""
+    """Return the variable that the first statement sets, with its value; None if it sets none."""
     first: Statement = body
     while isinstance(first, StatementBlock) and first.kind in ("list", "and", "or") and first.parts:
         first = first.parts[0]

@@ -1,4 +1,4 @@
-"""The files that a line would list, looked up on the disk when the line is judged."""
+"""The files that commands of a shell line would list, looked up before the line runs."""
 
 import os
 import re
@@ -23,7 +23,7 @@ _KERNEL = frozenset({"/dev", "/proc", "/sys"})
 
 
 def listed_files(listing: FolderListing) -> list[str]:
-    """Return the paths that a listing may contain; for a very large folder, some of them."""
+    """Return the paths that a listing may contain; for a very large folder, only some paths."""
     files = dict(_below(listing))
     if not listing.is_find:
         names = (each for each, (_, is_folder) in files.items() if not is_folder)
@@ -37,7 +37,7 @@ def listed_files(listing: FolderListing) -> list[str]:
 
 
 def _below(listing: FolderListing) -> Iterator[tuple[str, tuple[str, bool]]]:
-    """Yield each file below the folder: its printed name, its path, and whether it is a folder.
+    """Yield each file below the listed folder: its printed name, its path, and if it is a folder.
 
     The files nearest to the folder come first.
     """
@@ -63,7 +63,7 @@ def _is_empty(path: str) -> bool:
 
 
 def _fits(shown: str, listing: FolderListing) -> bool:
-    """Return whether the listing's words include the file or a folder around it."""
+    """Return whether the words of a listing select a file, or a folder that contains the file."""
     inside = shown.removeprefix(f"{listing.start}/")
     name = inside.rpartition("/")[2]
     if inside.startswith(".git/") or (listing.hides and "/." in f"/{inside}"):
@@ -85,7 +85,7 @@ _GREPS = frozenset({"ag", "egrep", "fgrep", "grep", "rg"})
 
 
 def gone(every: Sequence[Lost]) -> Iterator[str]:
-    """Yield patterns for the files that are lost under listed names.
+    """Yield patterns for the files that are lost if the listed names are destroyed.
 
     A listing of nearly all visible files in a folder counts as the whole folder. Hidden files, and
     files that git ignores, need not be listed for that.
@@ -118,7 +118,7 @@ def _name_of(path: str, shown: str) -> str:
 
 
 def _visible(listing: FolderListing, folder: str) -> list[str]:
-    """Return the printed names of the files below a folder, without hidden and ignored files."""
+    """Return the names below a folder as they are printed, without hidden and ignored files."""
     start = listing.start.rstrip("/")
     before = f"{start}/" if start or listing.start else ""
     inside = len(folder.rstrip("/")) + 1
@@ -139,7 +139,7 @@ def _chosen(names: Sequence[str], listing: FolderListing) -> list[str]:
 
 
 def sifted(names: list[str], sieves: Sequence[Sequence[str]]) -> list[str]:
-    """Return the names that pass all filters; each filter gets the output of the one before.
+    """Return the names that pass all filters; each filter gets the output of the previous one.
 
     A program that is not a known filter passes on all names.
     """
@@ -151,7 +151,7 @@ def sifted(names: list[str], sieves: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _searched(names: list[str], words: Sequence[str]) -> list[str]:
-    """Return the names that a search such as `grep` prints; all if the pattern is unknown."""
+    """Return the names that a search such as `grep` prints; all for an unknown pattern."""
     flags = "".join(word for word in words if re.match(r"-[a-zA-Z]", word))
     is_inverse = "v" in flags or "--invert-match" in words
     sought = [word.replace("\\|", "|") for word in words if not word.startswith("-")][:1]
@@ -172,7 +172,7 @@ def _last(names: list[str], words: Sequence[str]) -> list[str]:
 
 
 def _columns(names: list[str], words: Sequence[str]) -> list[str]:
-    """Return the names that an awk program prints; all unless it is a plain pattern."""
+    """Return the names that an awk program prints; all names if the program is complex."""
     found = _CHOICE.match(" ".join(words))
     return _searched(names, [found[1]]) if found else names
 

@@ -48,7 +48,7 @@ Texts = Callable[[Word], Sequence[str]]
 
 @lru_cache(maxsize=4096)
 def names_secret(text: str) -> bool:
-    """Return whether a word is the name of a file of secrets, or matches one as a wildcard."""
+    """Return whether a word, perhaps with wildcards, names a file with secrets."""
     name = text.rstrip("/").rpartition("/")[2].rpartition("=")[2]
     if not name or name in _FITS_ALL:
         return False
@@ -65,7 +65,7 @@ def lists(statements: Sequence[Statement], texts_of: Texts) -> bool:
 
 
 def _prints_names(statement: Statement, texts_of: Texts) -> bool | None:
-    """Return whether a statement prints only names or numbers; None if it prints nothing."""
+    """Return whether a statement prints only names or numbers; None if it has no output."""
     if isinstance(statement, Simple):
         if not statement.words or statement.kind:
             return False if statement.redirections else None
@@ -82,7 +82,7 @@ def _prints_names(statement: Statement, texts_of: Texts) -> bool | None:
 
 
 def _called(statement: Statement) -> tuple[str, list[str]]:
-    """Return the program and the arguments of a command; "" and [] for another statement."""
+    """Return a command's program and arguments; "" and [] for a statement of another kind."""
     if not isinstance(statement, Simple) or not statement.words:
         return "", []
     name, *texts = [word.shown for word in statement.words]
@@ -109,7 +109,7 @@ def pipes(parts: Sequence[Statement], texts_of: Texts) -> bool:
 
 
 def _leads_lines(search: Statement, cut: Statement, texts_of: Texts) -> bool:
-    """Return whether a `cut` takes the file names or line numbers from a search's output."""
+    """Return whether a `cut` keeps only file names or line numbers of a search's output."""
     name, texts = _called(search)
     if not isinstance(search, Simple) or not isinstance(cut, Simple):
         return False
@@ -139,7 +139,7 @@ def _lists(name: str, texts: Sequence[str], one: Simple, texts_of: Texts) -> boo
 
 
 def _is_open(one: Simple, texts_of: Texts) -> bool:
-    """Return whether a word of a listing command may add the name of a secret to its output."""
+    """Return whether an argument of a listing command may add a secret's name to the output."""
     return any(
         is_any(text) or any(map(names_secret, (text, *text.split("/"))))
         for word in one.words[1:]
@@ -148,7 +148,7 @@ def _is_open(one: Simple, texts_of: Texts) -> bool:
 
 
 def _keeps(name: str, texts: Sequence[str], one: Simple, texts_of: Texts) -> bool:
-    """Return whether a command in a pipe only drops lines or columns of its input."""
+    """Return whether a command in a pipeline only drops lines or columns of the input."""
     if any(is_any(text) for word in one.words for text in texts_of(word)):
         return False
     match name:
@@ -167,7 +167,7 @@ def _keeps(name: str, texts: Sequence[str], one: Simple, texts_of: Texts) -> boo
 
 
 def _leaves_out(texts: Sequence[str]) -> bool:
-    """Return whether a search prints whole lines, and not only names of secrets."""
+    """Return whether a search prints whole lines and does not select names of secrets."""
     is_inverse = any(map(_INVERSE.fullmatch, texts))
     picks = not is_inverse and any(map(_picks_secret, texts))
     return not picks and not any(map(_PIECES.fullmatch, texts))

@@ -21,22 +21,22 @@ BLANK, BACKSLASH, BRACKET = (chr(_MARK + ord(sign)) for sign in " \\[")
 
 
 def marked(text: str) -> str:
-    """Return a text with all of its special characters marked, as if it were quoted."""
+    """Return a text with all special characters marked as quoted."""
     return text.translate(_WHOLE) if _TO_MARK.search(text) else text
 
 
 def closed(text: str) -> str:
-    """Return a marked text with its blanks marked too, so that the shell does not split it."""
+    """Return a marked text in which blanks are marked too, so that the shell does not split it."""
     return text.translate(_CLOSED)
 
 
 def opened(text: str) -> str:
-    """Return a marked text with its blanks unmarked, so that the shell splits it."""
+    """Return a marked text in which blanks are not marked, so that the shell splits it."""
     return text if text.isascii() else text.translate(_OPENED)
 
 
 def plain(text: str) -> str:
-    """Return a marked text without marks, as a program receives it."""
+    """Return a marked text with the marks removed, as a program receives the text."""
     return text if text.isascii() else text.translate(_PLAIN)
 
 
@@ -46,12 +46,12 @@ def is_wild(text: str) -> bool:
 
 
 def as_name(text: str) -> str:
-    """Return a marked text as a glob pattern, or as a plain name if it has no wildcards."""
+    """Return a marked text as a glob pattern, or as a plain name if the text has no wildcards."""
     return text if text.isascii() else text.translate(_PATTERN if is_wild(text) else _PLAIN)
 
 
 def unquoted(text: str) -> tuple[str, ...]:
-    """Return the possible results of a value outside of quotes, with its characters as wildcards.
+    """Return the texts that an unquoted value may become, with wildcard characters in the value.
 
     The shell leaves a `[...]` that matches no file as it is.
     """
@@ -62,7 +62,7 @@ def unquoted(text: str) -> tuple[str, ...]:
 
 
 def as_string(word: Word) -> Word:
-    """Return the word as an assignment expands it: without wildcards and word splitting."""
+    """Return a word as an assignment expands the word: without wildcards and word splitting."""
     if word.literal is not None:
         return word
     pieces = [_in_quotes(piece) for piece in word.pieces]

@@ -1,4 +1,4 @@
-"""The effects of a command on files, by tables of its operands and options."""
+"""The effects of a command on files, by tables of the operands and options of programs."""
 
 import os
 import re
@@ -74,7 +74,7 @@ Words = Sequence[Operand]
 
 
 def apply(base: str, words: Words, findings: WalkState) -> None:
-    """Record the effects of the command on files; `words` are its arguments."""
+    """Record how a command affects files; `base` is the program, `words` are its arguments."""
     does = kinds(base)
     if base == "ps" and _shows_variables([word.text for word in words]):
         findings.tell_of_process()
@@ -109,7 +109,7 @@ def apply(base: str, words: Words, findings: WalkState) -> None:
 
 
 def _as_given(base: str, words: Words, findings: WalkState, *, is_matched: bool) -> Words:
-    """Return the arguments as the program parses them; a `find` without a start gets `.`."""
+    """Return the arguments as the program will see them; a `find` without a folder gets `.`."""
     start = [Operand(".")] * (base == "find")
     texts = [word.text for word in words]
     if is_matched:
@@ -124,14 +124,14 @@ def _as_given(base: str, words: Words, findings: WalkState, *, is_matched: bool)
 
 
 def _as_names(operands: Words, names: Container[tuple[Word | None, str]]) -> Iterator[Operand]:
-    """Yield the words as literal names too, if the shell leaves their wildcards unexpanded."""
+    """Yield literal names for the words with wildcards that the shell may leave unexpanded."""
     for word in operands:
         if (word.word, word.text) in names and shell_escape(word.text) != word.text:
             yield word._replace(wild=False)
 
 
 def _note_sought(base: str, words: Words, findings: WalkState) -> None:
-    """Record the secret files that the globs of a search select, as in `rg -g .env`."""
+    """Record the secret files that the glob options of a search select, as in `rg -g .env`."""
     is_search = "searches" in kinds(base)
     for word in option_values(words, _CHOOSING) if is_search else ():
         if not word.text.startswith("!") and names_secret(word.text.lower()):
@@ -139,7 +139,7 @@ def _note_sought(base: str, words: Words, findings: WalkState) -> None:
 
 
 def _note_listed(base: str, operands: Words, findings: WalkState) -> None:
-    """Record the listings that a command may print, of the current and other folders."""
+    """Record which folders a command lists, because it may print the names of files in them."""
     texts = [word.text for word in operands]
     acts = git_words(texts) if base == "git" else []
     if kinds(base).isdisjoint(_LISTS) and _GIT_LISTS.isdisjoint(acts[:1]):
@@ -171,7 +171,7 @@ def _shows_variables(texts: Sequence[str]) -> bool:
 
 
 def _note_process(base: str, operands: Words, findings: WalkState, *, writes: bool) -> None:
-    """Record that the command may read arguments or environments of processes.
+    """Record that a command such as `ps` may read arguments or environments of processes.
 
     The words may name the file in `/proc` together. A search in `/proc`, or a copy of it, counts
     too.
@@ -187,7 +187,7 @@ def _note_process(base: str, operands: Words, findings: WalkState, *, writes: bo
 
 
 def _doubt(base: str, words: Words, operands: Words, findings: WalkState) -> None:
-    """Mark the line as unclear if the command moves the content of files with unknown names."""
+    """Mark the shell line as unclear if a command shows or moves files with unknown names."""
     dynamic = [word for word in operands if word.dynamic]
     unknown = [word for word in dynamic if is_any(word.text)]
     if dynamic and moves_content(base, [word.text for word in words]):
@@ -199,7 +199,7 @@ def _doubt(base: str, words: Words, operands: Words, findings: WalkState) -> Non
 
 
 def moves_content(base: str, texts: Sequence[str]) -> bool:
-    """Return whether the command shows, sends, copies or overwrites the content of its files."""
+    """Return whether a command shows, sends, copies or overwrites the contents of files."""
     if base in _SENDS:
         return any(re.match(_SENDS[base], text) for text in texts)
     if base == "git":
@@ -233,7 +233,7 @@ def _candidates(base: str, does: Kinds, words: Words) -> list[Operand]:
 
 
 def _before_image(words: Words) -> Words:
-    """Return the words up to docker's image or container; later paths are inside of it."""
+    """Return docker's words up to the image or container; later paths are inside of it."""
     acts = [at for at, word in enumerate(words) if word.text in ("run", "exec")]
     at = acts[0] + 1 if acts else len(words)
     while at < len(words) and words[at].text.startswith("-"):
@@ -243,7 +243,7 @@ def _before_image(words: Words) -> Words:
 
 
 def _touch(word: Operand, findings: WalkState, *, write: bool, is_local: bool = False) -> None:
-    """Record the paths that a word names, as far as they are known."""
+    """Record that the paths in a word are read or written, as far as the paths are known."""
     if write:
         findings.distrust(word)
     if is_local and "://" in word.text:
@@ -264,7 +264,7 @@ def _touch(word: Operand, findings: WalkState, *, write: bool, is_local: bool = 
 
 
 def tell(word: Word, findings: WalkState) -> None:
-    """Record the secret files that a text for a command names as read."""
+    """Record as read the secret files that the text of a word names."""
     for text in findings.values.texts(word):
         for name in _secrets(text):
             findings.touch(Operand(name))
@@ -272,7 +272,7 @@ def tell(word: Word, findings: WalkState) -> None:
 
 @lru_cache(maxsize=4096)
 def _named(text: str) -> tuple[str, ...]:
-    """Return the paths in a word: the word itself, the value of an option, or a part of it."""
+    """Return the paths in a word: the word itself, the value of an option in it, or a part."""
     return tuple(_paths(text))
 
 
@@ -297,13 +297,13 @@ def _paths(text: str) -> Iterator[str]:
 
 
 def _secrets(text: str) -> Iterator[str]:
-    """Yield the secret files that are named in a text of several words, such as code."""
+    """Yield the secret files that a text of several words, such as code, names."""
     if _SEVERAL.search(text):
         yield from (name for name in _FILE.findall(text) if names_secret(name))
 
 
 def _write(base: str, words: Words, operands: Words, findings: WalkState) -> None:
-    """Record the files that a program writes by rules of its own."""
+    """Record the files that a program writes by a rule for this program."""
     if base == "git" and (file := git_config([word.text for word in words])):
         findings.touch(Operand(file), write=True)
         findings.doubt("git-option")

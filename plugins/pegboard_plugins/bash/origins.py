@@ -1,4 +1,4 @@
-"""The file names that a word may become at run time, by the commands that print them.
+"""The file names that a word may become at run time, by the commands that print these names.
 
 A listing may be the value of a substitution or of a variable, or the input of a command. If a
 command reads by listed names, only those files are read. If it destroys them, all are lost.
@@ -44,13 +44,13 @@ _KINDS_OF_FILES = re.compile(r"-t.*|--type\b.*", re.DOTALL)
 
 
 def lose(word: Operand, findings: WalkState) -> None:
-    """Record that listed files are lost or overwritten under the names of a word."""
+    """Record that files whose names a command prints are lost or overwritten by a word."""
     findings.lost |= dict.fromkeys(losses(word, findings))
     findings.lose_renamed(("*",))
 
 
 def losses(word: Operand, findings: WalkState) -> Iterator[Lost]:
-    """Yield the files that are lost if all listed names of a word are destroyed."""
+    """Yield the files that are lost if all printed names in a word are destroyed."""
     text = word.text
     if findings.placeholder:
         text = text.replace(findings.placeholder, LISTED)
@@ -94,7 +94,7 @@ def _of_value(value: Value, findings: WalkState, seen: set[str]) -> Iterator[Com
 
 
 def _of_file(word: Word, findings: WalkState) -> Iterator[CommandFeed]:
-    """Yield the commands that print the content of a file which the line itself writes."""
+    """Yield the commands whose output an earlier part of the shell line wrote to the file."""
     texts = (word.literal,) if word.literal is not None else ()
     paths = (path for text in texts for path in findings.places(Operand(text, wild=False)))
     for path in paths:
@@ -102,7 +102,7 @@ def _of_file(word: Word, findings: WalkState) -> Iterator[CommandFeed]:
 
 
 def _put_out_by(feeds: Iterable[CommandFeed], findings: WalkState) -> Iterator[Lost]:
-    """Yield the file names that these commands print."""
+    """Yield the file names that the commands in `feeds` print."""
     cwd = findings.cwd
     for feed in feeds:
         if findings.depth >= _DEEPEST or findings.followed >= _MOST_FOLLOWED:
@@ -117,7 +117,7 @@ def _put_out_by(feeds: Iterable[CommandFeed], findings: WalkState) -> Iterator[L
 
 
 def _of_pipe(parts: Sequence[Statement], findings: WalkState) -> Iterable[Lost]:
-    """Return the file names that a pipeline prints: those of its last lister, then filtered."""
+    """Return the file names that a pipeline prints: the last lister's names, then filtered."""
     found: list[Lost] = []
     for part in parts:
         if own := list(_of_statement(part, findings)):
@@ -146,7 +146,7 @@ def _of_statement(statement: Statement, findings: WalkState) -> Iterable[Lost]:
 
 
 def _of_command(command: ShellCommand, findings: WalkState) -> Iterator[Lost]:
-    """Yield the file names that a command prints, and those of the commands that it starts."""
+    """Yield the file names that a command, or a command that it starts, prints."""
     function = findings.functions.get(command.base)
     for statement in (*command.code, *([function] if function else [])):
         yield from _put_out_by([CommandFeed("pipe", None, (statement,))], findings)
@@ -165,7 +165,7 @@ def _of_command(command: ShellCommand, findings: WalkState) -> Iterator[Lost]:
 
 
 def _of_ls(base: str, operands: Sequence[Operand], findings: WalkState) -> Iterator[Lost]:
-    """Yield the names that `ls` prints: for files its words, for folders their entries."""
+    """Yield the names that `ls` prints: a file argument itself, or the entries of a folder."""
     is_itself = any(_NAMED_FOLDER.fullmatch(word.text) for word in operands)
     for word in without_options(base, operands) or [Operand(".")]:
         if is_itself or (word.wild and any(sign in word.text for sign in "*?[")):
@@ -176,7 +176,7 @@ def _of_ls(base: str, operands: Sequence[Operand], findings: WalkState) -> Itera
 
 
 def _of_texts(base: str, operands: Sequence[Operand], findings: WalkState) -> Iterator[Lost]:
-    """Yield the file names in a command's words, and those that its wildcards match."""
+    """Yield the file names in a command's arguments, and the matches of its wildcards."""
     if "moves" in kinds(base):
         saved = (each for word in operands if word.word for each in _of_file(word.word, findings))
         yield from _put_out_by(saved, findings)
@@ -193,7 +193,7 @@ def _flat(shown: str, word: Operand, findings: WalkState) -> Iterator[Lost]:
 
 
 def _listings(base: str, operands: Sequence[Operand], findings: WalkState) -> Iterator[Lost]:
-    """Yield the listings that a program prints which searches folders."""
+    """Yield the folder listings that a program which searches folders prints."""
     texts = tuple(word.text for word in operands)
     if base in ("find", "gfind"):
         for start in start_texts(texts):
@@ -217,7 +217,7 @@ def _listings(base: str, operands: Sequence[Operand], findings: WalkState) -> It
 
 
 def _of_search(base: str, operands: Sequence[Operand], findings: WalkState) -> Iterator[Lost]:
-    """Yield the names that a search may print; which files match depends on their content."""
+    """Yield the names that a search may print; the contents of files decide which names."""
     texts = [word.text for word in operands]
     named = [word.text for word in without_options(base, operands)]
     is_names = "finds" in kinds(base) or "--files" in texts

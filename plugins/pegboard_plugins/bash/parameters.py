@@ -1,4 +1,4 @@
-"""The results of expansions such as `${name%pattern}`, for a given value of the variable."""
+"""The results of expansions such as `${name%pattern}`, for a given value of a variable."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ _MOST_STARS = 2
 
 
 def changed(text: str, how: str) -> tuple[str, ...]:
-    """Return the possible results of an operator such as `%.txt` on the value of a variable.
+    """Return the possible results of an operator `how`, such as `%.txt`, on a variable's value.
 
     The value and the results are marked texts. An unknown value may become any other text.
     """
@@ -43,7 +43,7 @@ def changed(text: str, how: str) -> tuple[str, ...]:
 
 
 def _sliced(tokens: list[str], start: int, count: int | None) -> str:
-    """Return a slice of a value; `ANYTHING` if a `*` before its end makes it unknown."""
+    """Return a slice of a value; `ANYTHING` if a `*` before the slice's end makes it unknown."""
     part = tokens[start:][:count]
     before = tokens if start < 0 or count is None else tokens[: start + count]
     return ANYTHING if "*" in before else "".join(part)

@@ -22,7 +22,7 @@ _ANY = Operand("./*", bare=False, wild=False)
 def patched(
     base: str, words: Sequence[Operand], texts: Sequence[str], findings: WalkState
 ) -> Iterator[Operand]:
-    """Yield the files that a patch would change; any file of the folder if it names none.
+    """Yield the files that a patch would change; a wildcard for any file if it names no file.
 
     The patch is in an existing file, or in the `texts` of the command's input.
     """

@@ -1,4 +1,4 @@
-"""The paths that a substitution such as `$(pwd)` or `$(git rev-parse --git-dir)` prints."""
+"""The paths that commands in a substitution print, as in `$(pwd)` or `$(git rev-parse ...)`."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ _FORMAT = "--path-format="
 def put_out(
     body: Sequence[Statement], folders: Sequence[str], texts_of: Callable[[Word], Sequence[str]]
 ) -> tuple[str, ...]:
-    """Return the paths that the statements print in one of the folders, marked; () if unknown.
+    """Return the paths that statements print when run in `folders`, as marked texts; () if unknown.
 
     Known are `pwd`, also after a `cd`, `dirname` and `git rev-parse`.
     """
@@ -37,7 +37,7 @@ def put_out(
 def _reached(
     body: Sequence[Statement], folders: Sequence[str], texts_of: Callable[[Word], Sequence[str]]
 ) -> tuple[str, ...]:
-    """Return the folders that `pwd` may print after one `cd`; `ANYTHING` after other commands."""
+    """Return the folders that `pwd` may print after a `cd`; `ANYTHING` after other statements."""
     parts = body
     while len(parts) == 1 and isinstance(parts[0], StatementBlock) and parts[0].kind in _IN_ORDER:
         parts = parts[0].parts

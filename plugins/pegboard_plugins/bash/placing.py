@@ -17,7 +17,7 @@ Words = Sequence[Operand]
 
 
 def hand_over(base: str, does: Kinds, operands: Words, findings: WalkState) -> None:
-    """Record the files that a program may write, create or rename, beyond other rules."""
+    """Record the paths that a program may write, create or link, according to its kinds."""
     if base == "git" or "reads" not in does:
         named = (each for word in operands for each in _with_value(word))
         for path in (path for word in named for path in findings.places(word)):
@@ -42,7 +42,7 @@ def makes_links(base: str, operands: Words) -> bool:
 
 
 def note_links(base: str, operands: Words, findings: WalkState) -> None:
-    """Record the links that a command creates, each with its target."""
+    """Record the links that a command creates, each with the link's target."""
     *targets, name = without_options(base, operands)[-2:] or [Operand("")]
     for target in targets:
         if target.dynamic:
@@ -60,7 +60,7 @@ def note_links(base: str, operands: Words, findings: WalkState) -> None:
 
 
 def _place_clone(operands: Words, findings: WalkState) -> None:
-    """Record the paths at which git creates files; a clone takes the name of its source."""
+    """Record the paths at which git creates files; a clone's folder is named after its source."""
     named = [word for word in operands if not word.text.startswith("-")]
     if any(word.text in _GIT_PLACES for word in named[:2]):
         _place("git", named, findings)
@@ -69,7 +69,7 @@ def _place_clone(operands: Words, findings: WalkState) -> None:
 
 
 def _with_value(word: Operand) -> tuple[Operand, ...]:
-    """Return the word, and an option's value in it, if they may name files."""
+    """Return a word, and the value of an option in it, if these may name files."""
     option, equals, value = word.text.partition("=")
     if option == "--git-dir":
         return ()
@@ -83,7 +83,7 @@ def _with_value(word: Operand) -> tuple[Operand, ...]:
 
 
 def _place(base: str, operands: Words, findings: WalkState) -> None:
-    """Record the paths that a command creates: the last operand, or names below it."""
+    """Record where a command creates files: at the last operand, or at names in this folder."""
     named = without_options(base, operands)
     for target in [*option_values(operands, TARGETS)] or last(named):
         for folder in () if target.dynamic else findings.places(target):

@@ -1,4 +1,4 @@
-"""Tables of programs: their kinds, the programs that they run, and their options."""
+"""Tables of programs: kinds of programs, programs that run others, and options of programs."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ from pegboard_plugins.bash.tables import patterns, rows
 
 
 class _Kinds(dict[str, frozenset[str]]):
-    """A map from each program to its kinds; an unknown program has none."""
+    """A map from each program to the program's kinds; an unknown program has no kinds."""
 
     def __missing__(self, _name: str) -> frozenset[str]:
         return _NO_KIND
@@ -52,7 +52,7 @@ _TAKES_NAMES = {
 
 
 def takes_names(base: str, texts: Sequence[str]) -> bool:
-    """Return whether the program, with these arguments, reads file names from its input."""
+    """Return whether a program with these arguments reads file names from its input."""
     return base in _TAKES_NAMES and _TAKES_NAMES[base].search("\n".join(texts)) is not None
 
 
@@ -62,7 +62,7 @@ def runs_code(base: str) -> bool:
 
 
 def destroys(name: str) -> bool:
-    """Return whether the program deletes, empties or moves its operands."""
+    """Return whether a program deletes, empties or moves its operands."""
     return name == "mv" or not kinds(name).isdisjoint(("deletes", "deletes-all", "empties"))
 
 
@@ -90,7 +90,7 @@ OPTIONS = {name: _grammar(values) for name, values in rows("programs", "options"
 
 
 class ProgramOptions(NamedTuple):
-    """The given options, each with its value, and the index of the first operand."""
+    """The options in a command's words with their values; `at` is the first operand's index."""
 
     at: int
     given: list[tuple[str, Word]]
@@ -101,7 +101,7 @@ class ProgramOptions(NamedTuple):
 
 
 def is_single(word: Word) -> bool:
-    """Return whether the shell never splits the word, whatever its value is."""
+    """Return whether the shell keeps a word as one word, whatever values its variables have."""
     return all(
         piece.kind in ("text", "tilde", "sum")
         or (piece.quoted and piece.text != "@" and "[@" not in piece.raw)
@@ -110,7 +110,7 @@ def is_single(word: Word) -> bool:
 
 
 def literals(words: Sequence[Word], code: str) -> list[str]:
-    """Return the texts of the words.
+    """Return the literal texts of words; reject a word with an expansion.
 
     :raises Unclear: with the code, for a word with an expansion.
     """
@@ -159,7 +159,7 @@ def _option(word: Word, code: str) -> str:
 
 
 def _named(text: str, grammar: Grammar) -> Iterator[tuple[str, bool | None, int]]:
-    """Yield each option in a word, whether it takes a value, and the index of the value.
+    """Yield each option in a word, whether the option takes a value, and where its value begins.
 
     None means that the option is not in the grammar. Index 0 means that the value is in the next
     word.
@@ -179,12 +179,12 @@ def _named(text: str, grammar: Grammar) -> Iterator[tuple[str, bool | None, int]
 
 
 def git_words(texts: Sequence[str]) -> list[str]:
-    """Return git's subcommand and its operands, without options and values of global options."""
+    """Return git's subcommand and operands, without options and values of global options."""
     return [text for text in _from_act("git", texts) if not text.startswith("-")]
 
 
 def plain_form(program: str, texts: Sequence[str]) -> tuple[str, ...]:
-    """Return a command without options before its action: `git push` for `git -C . push`.
+    """Return a command without the options before the action: `git push` for `git -C . push`.
 
     The result is empty if no option comes before the action.
     """
@@ -200,7 +200,7 @@ def _from_act(program: str, texts: Sequence[str]) -> Sequence[str]:
 
 
 def without_options(base: str, words: Sequence[Operand]) -> list[Operand]:
-    """Return the operands of a program, without options and their values."""
+    """Return the operands of a program, without options and values of options."""
     found, valued, is_value = list[Operand](), VALUED.get(base, frozenset()), False
     for word in words:
         is_option = re.match(r"-.", word.text) is not None
@@ -211,15 +211,15 @@ def without_options(base: str, words: Sequence[Operand]) -> list[Operand]:
 
 
 def last(words: Sequence[Operand]) -> list[Operand]:
-    """Return the last operand, with all operands that come from the same word."""
+    """Return the last operand, or all operands that come from the same word as the last."""
     word = words[-1].word if words else None
     return [each for each in words[:-1] if word and each.word is word] + [*words[-1:]]
 
 
 def option_values(words: Sequence[Operand], names: Sequence[str]) -> Iterator[Operand]:
-    """Yield the values of the named options: in the next word, after `=`, or attached.
+    """Yield the values of the options `names`: in the next word, after `=`, or attached.
 
-    A short option may follow other letters, and a long one may be abbreviated.
+    A short option may follow other letters, and a long option may be abbreviated.
     """
     letters = "".join(name[1:] for name in names if len(name) == len("-o"))
     before, valued = "", None
@@ -239,11 +239,11 @@ def option_values(words: Sequence[Operand], names: Sequence[str]) -> Iterator[Op
 
 @lru_cache(maxsize=1024)
 def _glued(letters: str, text: str) -> re.Match[str] | None:
-    """Match a word in which the value is attached to its option, perhaps after other letters."""
+    """Match a word with a value attached to one of the option `letters`, as in `-ovalue`."""
     return re.match(rf"-[a-zA-RT-Z]*?[{letters}](.+)", text, re.DOTALL)
 
 
 def _is_called(option: str, names: Sequence[str]) -> bool:
-    """Return whether the option is one of the names, or abbreviates a long one."""
+    """Return whether the option is one of the names, or an abbreviation of a long name."""
     is_short_for = option.startswith("--") and len(option) > len("--")
     return any(name == option or (is_short_for and name.startswith(option)) for name in names)

@@ -1,4 +1,4 @@
-"""How far the file names that a command prints may lead: no files, project files, any file."""
+"""Which file names a command may print: no names, names in the project, or any names."""
 
 import re
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from pegboard_plugins.bash.programs import git_words, kinds
 
 
 class Reach(IntEnum):
-    """The possible file names in a command's output."""
+    """The file names that a command's output may contain, from none to any."""
 
     WORDS = 0
     """Numbers, dates, branches: no path that leads elsewhere."""
@@ -37,7 +37,7 @@ _CHOSEN = re.compile(r"--(include|exclude-dir|glob|type)\b.*|-[gt].*", re.DOTALL
 
 
 def reach(base: str, texts: Sequence[str]) -> Reach | None:
-    """Return which file names a command may print; None if it prints none."""
+    """Return which file names a command may print, or None if the command prints no names."""
     does = kinds(base)
     if "numbers" in does or base in _WORDS:
         return Reach.WORDS
@@ -65,7 +65,7 @@ def _of_git(texts: Sequence[str]) -> Reach:
 
 
 def _of_find(texts: Sequence[str]) -> Reach:
-    """Return which files a `find` may print: files that run by themselves are `ANY`."""
+    """Return which files a `find` may print: `ANY` if these may be files that run by themselves."""
     files = {
         f"{start.rstrip('/')}/{name}": True for start in start_texts(texts) for name in _FOLDERS
     }
@@ -76,7 +76,7 @@ def _of_find(texts: Sequence[str]) -> Reach:
 
 
 def _of_search(base: str, texts: Sequence[str]) -> Reach:
-    """Return which files a search may print: `FILES` for a narrow one, else `ANY`."""
+    """Return which files a search may print: `FILES` for a narrow search, else `ANY`."""
     places = [text for text in texts if not text.startswith("-")]
     if any(map(_CHOSEN.fullmatch, texts)):
         return Reach.FILES

@@ -1,4 +1,4 @@
-"""A strict parser of a subset of bash: it parses a line exactly as bash does, or rejects it.
+"""A strict parser of a subset of bash, which parses a line exactly as bash does or rejects it.
 
 It is a recursive descent parser without error recovery. The tests compare it with bash itself:
 with the programs that bash would start, and with the output of `bash --pretty-print`.
@@ -37,7 +37,7 @@ _ENDS_SIMPLE = frozenset(("", ";", "|", "\n", ")"))
 
 
 def read(text: str, depth: int = 0) -> Reading:
-    """Parse a text as bash does; `depth` counts the texts around it.
+    """Parse a text as bash does; `depth` counts the texts in which this text is nested.
 
     :raises Unclear: when a part of the text is not in the grammar.
     """
@@ -53,7 +53,7 @@ def read(text: str, depth: int = 0) -> Reading:
 
 
 def _list(source: ShellSource, ends: tuple[str, ...], closer: str) -> StatementBlock:
-    """Read statements up to a reserved word of `ends`, to `closer`, or to the end of the text."""
+    """Read statements up to a word of `ends`, to `closer`, or to the end of the source."""
     parts: list[Statement] = []
     while True:
         source.skip(lines=True)
@@ -73,7 +73,7 @@ def _list(source: ShellSource, ends: tuple[str, ...], closer: str) -> StatementB
 def _separated(
     source: ShellSource, part: Statement, ends: tuple[str, ...], closer: str
 ) -> Statement:
-    """Read the separator after a statement, and return the statement; `&` makes it a subshell."""
+    """Read the separator after a statement; return the statement, a subshell if `&` follows."""
     letter = source.letter
     if letter == ";" and source.sees(";;"):
         if ";;" not in ends:
@@ -125,7 +125,7 @@ def _pipeline(source: ShellSource) -> Statement:
 
 
 def _feed(simples: Sequence[Simple], feed: CommandFeed) -> None:
-    """Set the input of each command that has no input of its own."""
+    """Set `feed` as the input of each command without an input of its own."""
     for each in simples:
         each.fed = each.fed or feed
         each.outer = each.outer or feed
@@ -148,7 +148,7 @@ def _command(source: ShellSource) -> Statement:
 
 
 def _redirected(source: ShellSource, found: Statement, start: int) -> Statement:
-    """Read the redirections after a compound command, and return both as one statement."""
+    """Read the redirections after a compound command; return both as a single statement."""
     whole = Simple(source.at, "redirection")
     source.skip()
     while read_redirection(source, whole):

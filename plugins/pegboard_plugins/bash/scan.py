@@ -1,6 +1,6 @@
 """The programs and files of a shell line, or the reason why they are unknown.
 
-A line is clear if the reader parses all of it, the rules know each command, and each file with
+A line is clear if the parser reads all of it, the rules know each command, and each file with
 moved content can be determined.
 """
 
@@ -65,7 +65,7 @@ _WORST = ("ProxyCommand=x", "|x", "sh", "\\!x")
 
 
 class Scan(NamedTuple):
-    """The programs and files of a line, and the reason why the line is unclear, if it is.
+    """The programs and files of a shell line; `unclear` is why they are unknown, or None.
 
     `commands` are the programs with their arguments, `paths` all files that the line names.
     `writes` are the paths that the line writes, `reads` those of them that another command reads.
@@ -117,7 +117,7 @@ class StartPlace:
 
 
 def scan(command: str, place: StartPlace) -> Scan:
-    """Return the programs and files that the line would use; nothing is executed."""
+    """Return the programs and files that a shell line would use; nothing is executed."""
     home = str(place.home)
     vital = (home, str(place.worktree or place.cwd), str(place.cwd))
     own = {"HOME": home, "PWD": str(place.cwd), "OLDPWD": "", "IFS": " "}
@@ -196,7 +196,7 @@ def _walked(
 
 
 def _sift_out(findings: WalkState, worktree: Path | None) -> Iterator[Lost]:
-    """Record what the line destroys by listed names; yield the losses to look up on the disk.
+    """Record what a line destroys by file names that a command prints; yield losses to look up.
 
     If the contents of files decide which names are lost, only vital folders are checked.
     """
@@ -213,17 +213,17 @@ def _sift_out(findings: WalkState, worktree: Path | None) -> Iterator[Lost]:
 
 
 def _is_narrow(listing: FolderListing) -> bool:
-    """Return whether the words of a listing restrict it to some files of its folder."""
+    """Return whether the words of a listing restrict the listing to some files of its folder."""
     return is_narrow(listing.texts) if listing.is_find else bool(listing.texts)
 
 
 def _acts(listing: FolderListing) -> bool:
-    """Return whether the listing is a `find` that deletes files or runs commands on them."""
+    """Return whether a listing is a `find` that deletes files or runs commands on files."""
     return listing.is_find and any(map(_FIND_ACTS.match, listing.texts))
 
 
 def _names_deleter(line: JudgedLine) -> bool:
-    """Return whether an argument in the line names a program that deletes, such as `rm`.
+    """Return whether an argument in a shell line names a program that deletes, such as `rm`.
 
     The line may run this program under another name.
     """
@@ -245,7 +245,7 @@ _path = lru_cache(maxsize=1024)(Path)
 
 
 def _note_running(findings: WalkState) -> None:
-    """Record possible writes in `.git` and the like, where files run by themselves, as writes."""
+    """Record possible writes below folders such as `.git`, where files run by themselves."""
     folders: dict[str, str] = {}
     for path in findings.handed:
         folder, _, name = path.rpartition("/")
@@ -260,7 +260,7 @@ def _note_running(findings: WalkState) -> None:
 def judge_line(
     text: str, values: Values, *, shell: str = "bash"
 ) -> tuple[JudgedLine, StatementBlock]:
-    """Return the judged commands of a line, and its statements.
+    """Return the judgement of a shell line, and the statements of the line.
 
     :raises Unclear: when it is unknown what the line would run.
     """
@@ -287,7 +287,7 @@ def judge_line(
 
 
 def program(call: CommandCall) -> None:
-    """Judge a program without a rule of its own; reject it if a word may be a command to run."""
+    """Judge a program that has no rule; reject the call if a word may be a command to run."""
     base, words = call.program, call.words
     does = kinds(base)
     if base in call.line.functions:
@@ -332,7 +332,7 @@ def _refuse_runs(call: CommandCall, runs: str | None, *, is_open: bool) -> None:
 
 
 def _sequences(call: CommandCall, word: Word, after: Word) -> Iterator[list[str]]:
-    """Yield the possible texts of a word, each as a list with the texts after it."""
+    """Yield the possible texts of a word, each as a list that ends with the text of `after`."""
     if word.literal is not None and after.literal is not None:
         yield [word.literal, after.literal]
         return
@@ -349,7 +349,7 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 def _option_forms(text: str, behind: Sequence[str]) -> Iterator[str]:
-    """Yield an option joined with the next word, with bad values for its unknown parts."""
+    """Yield an option joined with the next word; unknown parts become the worst values."""
     form = "\n".join([text, *behind])
     yield form
     form = form.replace(LISTED, ANYTHING)
@@ -357,7 +357,7 @@ def _option_forms(text: str, behind: Sequence[str]) -> Iterator[str]:
 
 
 def _refuse_input(call: CommandCall) -> None:
-    """Reject input that the program would run as commands."""
+    """Reject standard input that the program would run as commands."""
     fed = call.one.fed
     texts = [word.literal for word in call.words]
     is_asked = call.program not in ("make", "gmake", "gcc", "cc", "g++", "clang") or "-" in texts

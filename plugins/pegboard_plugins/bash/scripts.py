@@ -1,4 +1,4 @@
-"""Texts that a line may run as code: files that it writes, words and inputs."""
+"""Texts that a shell line may run as code: files that the line writes, arguments and inputs."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,7 +25,7 @@ _PLACES = frozenset({"git", "touch", "mkdir", "tee"})
 
 
 def code_texts(line: JudgedLine, written: Iterable[str]) -> Iterator[str]:
-    """Yield the texts in the line that may be code.
+    """Yield the texts in a shell line that may be run as code.
 
     If the line runs a file that it writes, all printed texts count. The words and the input of an
     unknown program count too, and the input of an interpreter. A path of the system counts as its
@@ -51,7 +51,7 @@ def code_texts(line: JudgedLine, written: Iterable[str]) -> Iterator[str]:
 
 
 def refuse_computed(line: JudgedLine, written: Iterable[str]) -> None:
-    """Reject a line that runs a file which it fills with the output of a program.
+    """Reject a shell line that runs a file after filling the file with a program's output.
 
     Output of `echo`, `printf` and `cat` is read instead. `written` are the paths that the line
     writes.
@@ -69,7 +69,7 @@ def refuse_computed(line: JudgedLine, written: Iterable[str]) -> None:
 
 
 def refuse_renamed(line: JudgedLine) -> None:
-    """Reject a line that runs a copy of a system program, or a link to one.
+    """Reject a shell line that runs a copy of a system program, or a link to a system program.
 
     :raises Unclear: with the span of the command that copies or links it.
     """
@@ -83,7 +83,7 @@ def refuse_renamed(line: JudgedLine) -> None:
 
 
 def _run(line: JudgedLine, command: ShellCommand) -> Iterator[str]:
-    """Yield the names of the files that a command runs: as a program, a script or its input."""
+    """Yield the names of the files that a command runs, as program, script or standard input."""
     if "/" in command.words[0].shown:
         yield _name(command.words[0].shown)
     if command.base in _SOURCES or not kinds(command.base).isdisjoint(("shell", "coder")):
@@ -94,14 +94,14 @@ def _run(line: JudgedLine, command: ShellCommand) -> Iterator[str]:
 
 
 def _arguments(command: ShellCommand) -> Iterator[str]:
-    """Yield the arguments of an interpreter as texts, which its code may run or delete."""
+    """Yield the arguments of an interpreter as texts, which the code may run or delete."""
     texts = [word.shown for word in command.words[1:]]
     yield " ".join(texts[2:])
     yield " ".join([*texts[1:2], *(f"'{text}'" for text in texts[2:])])
 
 
 def _ran(line: JudgedLine) -> Iterator[str]:
-    """Yield the names of files that the commands of the line may run."""
+    """Yield the names of files that the commands of a shell line may run."""
     for command in line.judged:
         yield from _RULED.get(command.base, ())
         does = kinds(command.base)
@@ -121,7 +121,7 @@ def _name(path: str) -> str:
 
 
 def _texts(one: Simple) -> Sequence[str]:
-    """Return the texts that a command prints from the line: its words and its here-documents."""
+    """Return the texts that a command prints: its arguments and here-documents."""
     texts = [each.word.shown for each in one.redirections if each.sign in _GIVES_TEXT]
     words = [word.shown for word in one.words[1:]]
     if one.words and one.words[0].literal in _SAYING:
@@ -130,7 +130,7 @@ def _texts(one: Simple) -> Sequence[str]:
 
 
 def _input(line: JudgedLine, command: ShellCommand) -> Iterator[str]:
-    """Yield the input of a command, as far as the line contains it."""
+    """Yield the texts on a command's input, as far as the shell line contains them."""
     one = next((each for each in line.simples if each.runs is command), None)
     if one is None:
         return

@@ -1,4 +1,4 @@
-"""The text that the reader parses, its position, and checks for misleading characters."""
+"""The text that the shell parser reads, with a position, and checks for misleading characters."""
 
 import re
 import unicodedata
@@ -55,7 +55,7 @@ ReadList = Callable[["ShellSource", tuple[str, ...], str], StatementBlock]
 
 
 class ShellSource:
-    """A text with the reader's position, and the results so far.
+    """A text to parse, with the parser's position and what was parsed so far.
 
     `simples` are the commands, `functions` the defined functions, `sums` the names in arithmetic.
     `inner` counts the substitutions around the text. `pending` are the here-documents with a body
@@ -84,15 +84,15 @@ class ShellSource:
 
     @property
     def letter(self) -> str:
-        """The next character; empty at the end of the text."""
+        """The next character of the text; "" at the end of the text."""
         return self.text[self.at : self.at + 1]
 
     def sees(self, text: str) -> bool:
-        """Return whether `text` comes next."""
+        """Return whether `text` comes next in the source."""
         return self.text.startswith(text, self.at)
 
     def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """Skip what the pattern matches here, and return the match; None if it does not match."""
+        """Skip a match of `pattern` at this position; return the match, or None without one."""
         found = pattern.match(self.text, self.at)
         if found is not None:
             self.at = found.end()
@@ -120,7 +120,7 @@ class ShellSource:
         self.at = at
 
     def keyword(self) -> str:
-        """Return the unquoted word that begins here if it may be a reserved word, else ""."""
+        """Return the word at this position if the word may be a reserved word, else ""."""
         found = _KEYWORD.match(self.text, self.at)
         if found is None:
             return ""
@@ -128,14 +128,14 @@ class ShellSource:
         return found[0] if end >= self.end or self.text[end] in " \t\n;&|<>()" else ""
 
     def expect(self, word: str) -> None:
-        """Skip blanks and the reserved word, which must come next."""
+        """Skip blanks and the reserved word `word`; reject the text if another word follows."""
         self.skip(lines=True)
         if self.keyword() != word:
             self.no("syntax")
         self.at += len(word)
 
     def refuse_lines(self, start: int) -> None:
-        """Reject a newline after `start` while a here-document still waits for its body."""
+        """Reject a newline after `start` if a here-document's body must begin there."""
         if self.pending and "\n" in self.text[start : self.at]:
             self.no("here-document", start)
 
@@ -160,7 +160,7 @@ class ShellSource:
             read_body()
 
     def adopt(self, other: "ShellSource") -> None:
-        """Add the commands, functions and names of a nested text to those of this one."""
+        """Add the commands, functions and names of the nested text `other` to this text's."""
         self.simples += other.simples
         self.functions |= other.functions
         self.sums |= dict.fromkeys(other.sums, self.at)
@@ -168,7 +168,7 @@ class ShellSource:
 
 @contextmanager
 def placed(start: int, end: int) -> Iterator[None]:
-    """Report an error of a nested text at the span of that text."""
+    """Report an error in a nested text at the span of that text in the outer text."""
     try:
         yield
     except Unclear as error:
@@ -176,7 +176,7 @@ def placed(start: int, end: int) -> Iterator[None]:
 
 
 def read_sum(source: ShellSource, closer: str, separator: str = "") -> str:
-    """Read an arithmetic expression with balanced parentheses up to `closer`; return its text."""
+    """Read an arithmetic expression with balanced parentheses up to `closer`; return the text."""
     start, level = source.at, 0
     while True:
         source.take(_SUM)
@@ -203,7 +203,7 @@ def note_names(source: ShellSource, text: str, start: int) -> None:
 
 
 def calculates(source: ShellSource, word: Word) -> None:
-    """Record the variables in an operand of a numeric comparison; reject other expressions."""
+    """Record variables in an operand of a numeric comparison; reject unknown expressions."""
     for piece in word.pieces:
         is_name = piece.kind == "text" and len(word.pieces) == 1 and _IN_SUM.fullmatch(piece.text)
         if is_name or (piece.kind == "variable" and _KEEPS_NUMBER.fullmatch(piece.how)):
@@ -215,7 +215,7 @@ def calculates(source: ShellSource, word: Word) -> None:
 
 
 def suspicion(text: str) -> tuple[str, int, int] | None:
-    """Return the code and span of a control, invisible or look-alike character, or None."""
+    """Return the reason code and span of a control, invisible or look-alike character, or None."""
     if text.isascii() and text.isprintable():
         return None
     found = {"control-char": _CONTROL.search(text)}

@@ -1,4 +1,4 @@
-"""The shell that runs a line, started with the options that the reader assumes."""
+"""The shell that runs a line, with the options for which the parser was written."""
 
 import os
 import re
@@ -17,7 +17,7 @@ _Identity = tuple[int, int, int] | None
 
 
 def shell_argv(root: Path) -> list[str]:
-    """Return the shell's arguments before the line; bash ignores functions of the environment.
+    """Return the shell and its options, to put before the line; bash ignores exported functions.
 
     A bash below `root`, the top folder of the project, is never used.
     """
@@ -26,13 +26,13 @@ def shell_argv(root: Path) -> list[str]:
 
 
 def is_read_as_bash(root: Path) -> bool:
-    """Return whether the installed bash reads the whole grammar of the reader."""
+    """Return whether the installed bash is new enough for the whole grammar of the parser."""
     bash = _bash(root)
     return bash is not None and _major(bash) >= _FIRST
 
 
 def _bash(root: Path) -> str | None:
-    """Return the path of bash; the lookup is cached until the file changes."""
+    """Return the path of bash or None; the path is cached until the bash file changes."""
     path = os.environ.get("PATH", os.defpath)
     bash, identity = _find(path, root)
     if bash is None or _identity(bash) != identity:
@@ -48,7 +48,7 @@ def _find(path: str, root: Path) -> tuple[str | None, _Identity]:
 
 
 def _identity(path: str) -> _Identity:
-    """Return numbers that change when the file is changed or replaced."""
+    """Return numbers that identify a version of a file, or None if the file is missing."""
     try:
         facts = os.stat(path)  # noqa: PTH116 - a text, asked for at each call
     except OSError:

@@ -44,7 +44,7 @@ class Piece(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The piece as it is written in the line."""
+        """The piece of a word as it is written in the shell line."""
         return self.raw or self.text
 
 
@@ -72,7 +72,7 @@ class Word:
 
     @classmethod
     def plain(cls, text: str, at: int) -> "Word":
-        """Return an unquoted word without expansions; its piece is created at first access."""
+        """Return an unquoted word without expansions; its only piece is created at first access."""
         word = cls.__new__(cls)
         word.raw = word.shown = word.literal = text
         word.at, word.own_pieces = at, ()
@@ -80,24 +80,24 @@ class Word:
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
-        """The pieces of the word, in order."""
+        """The pieces of the word, in order: literal texts and expansions."""
         if not self.own_pieces and self.raw and self.literal:
             self.own_pieces = (Piece("text", self.raw),)
         return self.own_pieces
 
     @property
     def end(self) -> int:
-        """The offset after the word in its text."""
+        """The offset directly after the word in the parsed text."""
         return self.at + len(self.raw)
 
     @property
     def is_quoted(self) -> bool:
-        """Whether the first piece of the word is quoted."""
+        """Whether the first piece of this word is quoted."""
         return bool(self.pieces) and self.pieces[0].quoted
 
     @property
     def splits(self) -> bool:
-        """Whether the word has an unquoted expansion, so that the shell may split its value."""
+        """Whether the word has an unquoted expansion, whose value the shell may split."""
         pieces = self.own_pieces
         return any(each[0] in ("variable", "output") and not each.quoted for each in pieces)
 
@@ -126,7 +126,7 @@ class Assignment(NamedTuple):
 
 
 class Redirection(NamedTuple):
-    """A redirection: operator, descriptor and target; the target of a here-document is its body."""
+    """A redirection: operator, descriptor and target; a here-document's body is its target."""
 
     sign: str
     number: str
@@ -134,7 +134,7 @@ class Redirection(NamedTuple):
 
 
 class CommandFeed(NamedTuple):
-    """The input of a command: a file, a text, or the commands before it in a pipe.
+    """The input of a command: a file, a text, or the commands before the command in a pipe.
 
     `word` is the name of the file, or the text; it is None for a text that is not read yet. For the
     kind `words`, the input is each of the words into which the shell splits `word`.
@@ -147,7 +147,7 @@ class CommandFeed(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class ShellCommand:
-    """A command that would be started, with the commands that it starts in turn.
+    """A command that would be started, with the commands that this command starts in turn.
 
     `placeholder` is the string in the words that a caller such as `xargs` replaces. If `is_fed`,
     the caller also appends words. `code` are the statements that a shell runs; if it `stays`, the
@@ -211,7 +211,7 @@ Statement = Simple | StatementBlock
 
 
 def joined(first: Word, second: Word) -> Word:
-    """Return one word with the pieces of both."""
+    """Return a word with the pieces of both words."""
     return Word([*first.pieces, *second.pieces], second.raw, second.at)
 
 
@@ -222,7 +222,7 @@ def has_caret_set(one: Simple) -> bool:
 
 
 def lone(parts: Sequence[Statement]) -> Simple | None:
-    """Return the only command of the statements; None if there are more, or it sets a variable."""
+    """Return the only command of the statements; None if there are more or it sets variables."""
     while len(parts) == 1 and isinstance(parts[0], StatementBlock) and parts[0].kind == "list":
         parts = parts[0].parts
     one = parts[0] if len(parts) == 1 else None
@@ -231,7 +231,7 @@ def lone(parts: Sequence[Statement]) -> Simple | None:
 
 @dataclass(slots=True)
 class Reading:
-    """A parsed text, with all of its commands in order, including those in substitutions.
+    """A parsed text, with all commands in order, including the commands in substitutions.
 
     `functions` maps each function that the text defines to its commands. `sums` maps each name in
     an arithmetic expression to its offset.
@@ -257,12 +257,12 @@ class Operand(NamedTuple):
 
     @property
     def dynamic(self) -> bool:
-        """Whether the text has an unknown part."""
+        """Whether this operand's text has an unknown part."""
         return ANYTHING in self.text
 
     @property
     def open(self) -> bool:
-        """Whether the text may become any text, because even its beginning is unknown."""
+        """Whether the operand may become any text, because even the beginning is unknown."""
         if self.word is None or self.text.startswith(ANYTHING):
             return self.text.startswith(ANYTHING)
         begins = self.word.pieces[0].kind if self.word.pieces else ""
@@ -270,16 +270,16 @@ class Operand(NamedTuple):
 
     @property
     def parts(self) -> bool:
-        """Whether an unquoted expansion yields the matching names, so that blanks split them."""
+        """Whether the operand is part of an unquoted variable or output that the shell splits."""
         word = self.word
         return word is not None and word.splits and all(p.kind != "glob" for p in word.pieces)
 
     @property
     def plain(self) -> str:
-        """The text with its unknown parts removed."""
+        """The operand's text with the unknown parts removed."""
         return self.text.translate(_NOTHING)
 
 
 def is_any(text: str) -> bool:
-    """Return whether the text has a fully unknown part, so that it may name any file."""
+    """Return whether a text has a fully unknown part, so that the text may name any file."""
     return ANYTHING in text and ANYTHING in text.replace(LISTED, "")

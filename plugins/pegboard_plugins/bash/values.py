@@ -1,4 +1,4 @@
-"""The possible values of words, from all texts that the line assigns to its variables."""
+"""The possible values of words, from all texts that a shell line assigns to variables."""
 
 import os
 import re
@@ -69,7 +69,7 @@ Value = Word | CommandFeed | None
 
 @dataclass(slots=True)
 class Values:
-    """The possible values of variables; one that the line never sets has the environment's."""
+    """The values that variables may have; variables that the line never sets are the shell's."""
 
     environment: Mapping[str, str]
     held: dict[str, list[Value]] = field(default_factory=dict)
@@ -102,22 +102,22 @@ class Values:
             held.append(value if len(held) < MOST_TEXTS else None)
 
     def doubt(self, names: Iterable[str]) -> None:
-        """Record that these variables may be unset where they are used."""
+        """Record that the variables `names` may be unset where the line uses them."""
         more = {name for name in names if self.given(name) is not None} - self.unsure
         if more:
             self.unsure |= more
             self.known.clear()
 
     def feeds_any(self, feed: CommandFeed | None) -> bool:
-        """Return whether the input may contain the name of any file."""
+        """Return whether a command's input may contain the name of any file."""
         return any(map(is_any, self.read(feed)))
 
     def given(self, name: str) -> list[Value] | None:
-        """Return all values that the line assigns to the variable, or None if it assigns none."""
+        """Return the values that the line assigns to the variable `name`; None if it has none."""
         return self.held.get(ARGUMENTS if (name.isdigit() and name != "0") or name == "*" else name)
 
     def texts(self, word: Word, *, number: str = "1") -> tuple[str, ...]:
-        """Return the possible texts of a word, with `ANYTHING` in them for unknown parts.
+        """Return the possible texts of a word; unknown parts of a text are `ANYTHING`.
 
         Unknown numbers are replaced by `number`.
         """
@@ -167,7 +167,7 @@ class Values:
         return found
 
     def split(self, text: str) -> list[str]:
-        """Split a marked text into words at blanks; if the line sets `IFS`, at other signs too."""
+        """Split a marked text into words: at blanks, and at any character that `IFS` may have."""
         if "IFS" not in self.held:
             return text.split()
         return list(dict.fromkeys(each for each in (*_SPLITS.split(text), text) if each))
@@ -183,7 +183,7 @@ class Values:
         return tuple(dict.fromkeys(each for text in texts for each in unquoted(text)))
 
     def _of_output(self, piece: Piece) -> tuple[str, ...]:
-        """Return the possible output of a substitution, as marked texts."""
+        """Return the possible outputs of a command substitution, as marked texts."""
         if _MAKES_TEMPORARY.fullmatch(piece.raw):
             return (MADE_UP,)
         if found := put_out(piece.body, self._folders(), self._spread):
@@ -196,12 +196,12 @@ class Values:
         return (LISTED if lists(piece.body, self.texts) else ANYTHING,)
 
     def _folders(self) -> tuple[str, ...]:
-        """Return the folders in which the line may be, or may have been when a variable was set."""
+        """Return the folders that may be, or may have been, current when a variable was set."""
         found = (*self.been,) if self.active else self.here
         return tuple(ANYTHING if each == "\0" else marked(os.path.normpath(each)) for each in found)
 
     def be_in(self, folders: tuple[str, ...]) -> None:
-        """Set the folders in which the line may be."""
+        """Set the folders that may be the current folder from now on."""
         if folders != self.here:
             self.here = folders
             self.been |= dict.fromkeys(folders)
@@ -281,7 +281,7 @@ class Values:
         return Piece("text", home, quoted=True)
 
     def read(self, feed: CommandFeed | None) -> list[str]:
-        """Return the texts that a command may read from an input, marked."""
+        """Return the texts that a command may read from its input, as marked texts."""
         if feed is None or (feed.word is None and feed.kind != "pipe"):
             return [ANYTHING]
         if feed.kind == "pipe" or feed.word is None:
@@ -301,12 +301,12 @@ class Values:
         ]
 
     def filled(self, piece: Piece) -> list[str]:
-        """Return the variables from which `${x:-$y}` may take its value."""
+        """Return the variables in the default value of an expansion such as `${x:-$y}`."""
         found = _DEFAULT.fullmatch(piece.how)
         return _NAME.findall(found[2]) if found else []
 
     def used(self, words: Iterable[Word]) -> set[str]:
-        """Return the variables that the words take values from."""
+        """Return the names of the variables that the words use."""
         found = [piece for word in words for piece in word.pieces if piece.kind == "variable"]
         names = {piece.text for piece in found if _INSTEAD.match(piece.how) is None}
         return names.union(*map(self.filled, found))
@@ -335,7 +335,7 @@ def piped_text(parts: Sequence[Statement]) -> Word | None:
 
 
 def counts(name: str, values: Values) -> bool:
-    """Return whether all possible values of the variable are numbers."""
+    """Return whether all possible values of the variable `name` are numbers."""
     texts = values.texts(Word((Piece("variable", name),)))
     return all(map(_COUNT.fullmatch, (*texts, values.environment.get(name, ""))))
 

@@ -1,4 +1,4 @@
-"""The walk through a judged line: its folders, and the effects of each command on files."""
+"""The walk through a judged shell line, which finds each command's folder and effects on files."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ _OF_FILES = re.compile(r"-[a-zA-Z]|-nt|-ot|-ef")
 
 
 def walk(statement: Statement, findings: WalkState) -> None:
-    """Record the effects of a statement."""
+    """Record the effects of a statement on files, folders and variables."""
     if isinstance(statement, Simple):
         _simple(statement, findings)
     else:
@@ -48,7 +48,7 @@ def walk(statement: Statement, findings: WalkState) -> None:
 
 
 def _apart(statement: Statement, findings: WalkState) -> None:
-    """Walk a statement in a subshell: its folder and variables are restored afterwards."""
+    """Walk a statement in a subshell; the folder and the variables are restored afterwards."""
     before = (findings.cwd, findings.strays, findings.strict, findings.home, findings.assigned)
     findings.strays = ()
     walk(statement, findings)
@@ -58,7 +58,7 @@ def _apart(statement: Statement, findings: WalkState) -> None:
 
 @contextmanager
 def _branch(findings: WalkState) -> Iterator[None]:
-    """Treat the statements that are walked in this context as ones that the shell may skip."""
+    """Treat the statements that are walked in this context as statements that may be skipped."""
     assigned = findings.assigned
     findings.branches += 1
     yield
@@ -99,7 +99,7 @@ def _group(block: StatementBlock, findings: WalkState) -> None:
 
 
 def _and(block: StatementBlock, findings: WalkState) -> None:
-    """Walk `a && b`: `b` starts where `a` ended, and the line goes on even if `b` did not run."""
+    """Walk `a && b`: `b` starts where `a` ended, and may be skipped."""
     first, second = block.parts
     _first(first, findings)
     reached = findings.cwd
@@ -111,14 +111,14 @@ def _and(block: StatementBlock, findings: WalkState) -> None:
 
 
 def _succeeds(statement: Statement) -> bool:
-    """Return whether a statement nearly always succeeds; `move` handles a `cd` that fails."""
+    """Return whether a statement nearly always succeeds; a failing `cd` is handled elsewhere."""
     if isinstance(statement, StatementBlock):
         return statement.kind in ("and", "list", "group") and all(map(_succeeds, statement.parts))
     return statement.runs is None or statement.runs.base in _SUCCEEDS
 
 
 def _or(block: StatementBlock, findings: WalkState) -> None:
-    """Walk `a || b`: the line goes on where either ended, or where `a` ended if `b` exits."""
+    """Walk `a || b`: the next statement runs where `a` or `b` ended, or after `a` if `b` exits."""
     first, second = block.parts
     _first(first, findings)
     reached = findings.cwd
@@ -157,7 +157,7 @@ def _may_run(block: StatementBlock, findings: WalkState) -> None:
 
 
 def _loop(block: StatementBlock, findings: WalkState) -> None:
-    """Walk a loop; if it changes the folder, walk it once more from there."""
+    """Walk a loop; if the loop changes the folder, walk it again from the new folder."""
     before = findings.cwd
     _may_run(block, findings)
     if findings.cwd != before:
@@ -224,7 +224,7 @@ def _redirect(word: Word, findings: WalkState, *, write: bool) -> None:
 
 
 def _save(one: Simple, findings: WalkState) -> None:
-    """Record for each file that a redirection writes the commands that print its content."""
+    """Record, for the files that a redirection writes, which commands print their content."""
     if findings.writing:
         feed = CommandFeed("pipe", None, (*(findings.fed.parts if findings.fed else ()), one))
         for path in findings.writing:
@@ -233,7 +233,7 @@ def _save(one: Simple, findings: WalkState) -> None:
 
 
 def _empty(word: Word, findings: WalkState) -> None:
-    """Record the files that a redirection empties, if a wildcard or a listing names them."""
+    """Record the files that a redirection empties, if a wildcard or printed names select them."""
     for target in findings.operands([word]):
         if target.dynamic or (findings.placeholder and findings.placeholder in target.text):
             lose(target, findings)
@@ -242,7 +242,7 @@ def _empty(word: Word, findings: WalkState) -> None:
 
 
 def _command(command: ShellCommand, findings: WalkState) -> None:
-    """Walk a command and the commands that it starts."""
+    """Walk a command and the commands that this command starts."""
     words = command.words[1:]
     placeholder = findings.placeholder
     findings.placeholder = command.placeholder if command.is_fed else ""
@@ -275,7 +275,7 @@ def _command(command: ShellCommand, findings: WalkState) -> None:
 
 
 def _run(code: Statement, findings: WalkState, *, stays: bool) -> None:
-    """Walk code for a shell; unless it `stays`, in a subshell with its own state."""
+    """Walk code that a shell runs: in the current shell if it `stays`, else in a subshell."""
     if stays:
         walk(code, findings)
         return
@@ -285,7 +285,7 @@ def _run(code: Statement, findings: WalkState, *, stays: bool) -> None:
 
 
 def _call(name: str, words: Sequence[Word], findings: WalkState) -> None:
-    """Walk the body of a function that the line defines, in the state at its call."""
+    """Walk the body of a function that the line defines, with the state at the call."""
     call = tuple(word.shown for word in words)
     if call in findings.active:
         return  # one that calls itself does the same again
@@ -301,7 +301,7 @@ def _call(name: str, words: Sequence[Word], findings: WalkState) -> None:
 
 
 def _set(base: str, words: Sequence[Word], findings: WalkState) -> None:
-    """Apply builtins such as `set` to the variables and options of the shell."""
+    """Apply a builtin such as `set` to the recorded variables and options of the shell."""
     if "assigns" in kinds(base) and (base != "local" or findings.active):
         pattern = r"[A-Za-z_]\w*" if base == "read" else r"[A-Za-z_]\w*(?=\+?=)"
         names = [found[0] for word in words if (found := re.match(pattern, word.shown))]
@@ -324,7 +324,7 @@ def _exits_on_failure(texts: Sequence[str], *, strict: bool) -> bool:
 
 
 def _in_its_folder(command: ShellCommand, own: Sequence[Word], findings: WalkState) -> None:
-    """Record the command's effects on files, in the folder of its option `-C` if it has one."""
+    """Record a command's effects on files, in the folder that an option `-C` names, if any."""
     before, base = findings.cwd, command.base
     findings.filled = "" if destroys(base) else command.placeholder
     if command.inner and base != "find":
@@ -357,7 +357,7 @@ def _move(words: Sequence[Word], findings: WalkState) -> None:
 
 
 def _reach(targets: Sequence[Operand], findings: WalkState) -> None:
-    """Continue in one of the target folders; an unknown target adds an unknown folder."""
+    """Continue in one of the target folders; for an unknown target, also in an unknown folder."""
     if any(re.match(r"-$|[-+]\d", target.text) for target in targets):
         findings.be_in(findings.values.been)
         return

@@ -1,4 +1,4 @@
-"""The files that the wildcards of a line match when the line is judged."""
+"""The files that the wildcards of a shell line match on disk before the line runs."""
 
 import os
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ MOST_MATCHES = 2000
 
 
 def looked_up(found: Scan, command: str) -> Scan:
-    """Return the scan with the files that its wildcards and listings match.
+    """Return the scan with the files that wildcards and listings of the line match.
 
     Written wildcards add all matches, except `folder/*` if it is deleted. Read wildcards add
     secrets, and files that a link leads to.
@@ -47,7 +47,7 @@ def looked_up(found: Scan, command: str) -> Scan:
 def _look_up_listed(
     found: Scan, paths: dict[Path, None], writes: dict[Path, None], reads: dict[Path, None]
 ) -> None:
-    """Add the files of listings to the paths that the line reads and writes.
+    """Add the files of listings to the paths, writes and reads of the shell line.
 
     Secrets are added as read. As written, all files of a `find` are added, and otherwise protected
     files.
@@ -67,7 +67,7 @@ def _look_up_listed(
 
 
 def _index(found: Scan) -> bytes:
-    """Return the index of the project's git repository, which has the names of tracked files."""
+    """Return the bytes of the project's git index, which has the names of tracked files."""
     place = found.place
     root = None if place is None else place.worktree
     try:
@@ -77,7 +77,7 @@ def _index(found: Scan) -> bytes:
 
 
 def _runs(path: Path, found: Scan) -> bool:
-    """Return whether a file is protected, for example because programs run it."""
+    """Return whether a file is protected, for example because programs run the file."""
     place = found.place
     return place is not None and bool(
         protected_path(path, worktree=place.worktree or place.cwd, home=place.home)
@@ -85,7 +85,7 @@ def _runs(path: Path, found: Scan) -> bool:
 
 
 def _words(each: Glob, command: str) -> Iterator[str]:
-    """Yield the files that a wildcard matches, and the words into which the shell splits them."""
+    """Yield the files that a wildcard matches, and the words into which the shell splits names."""
     for text in _matches(each, command):
         yield text
         name = text.removeprefix(each.base)

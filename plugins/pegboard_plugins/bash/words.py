@@ -93,7 +93,7 @@ def read_word(source: ShellSource, *, assigning: bool = False) -> Word:
 def _read_part(
     source: ShellSource, letter: str, pieces: list[Piece], start: int, *, assigning: bool
 ) -> Sequence[Piece]:
-    """Read the part of a word at the special character `letter`, after the parts in `pieces`."""
+    """Read a part of a word, which begins with `letter`, such as `$`; return its pieces."""
     if letter == '"':
         source.at += 1
         quoted = read_quoted(source, letter)
@@ -183,7 +183,7 @@ def _brace(source: ShellSource, pieces: Sequence[Piece]) -> Piece:
 
 
 def _between(first: str, last: str) -> list[str]:
-    """Return the numbers or letters of a brace range such as `1..3`; [] for an unsupported one."""
+    """Return the numbers or letters of a brace range such as `1..3`; [] if it is unsupported."""
     if re.fullmatch(r"-?(0|[1-9]\d*)", first) and re.fullmatch(r"-?(0|[1-9]\d*)", last):
         step = 1 if int(first) <= int(last) else -1
         return [str(each) for each in range(int(first), int(last) + step, step)][:_MOST_CHOICES]
@@ -292,7 +292,7 @@ def _braced(source: ShellSource, *, quoted: bool) -> Piece:
 
 
 def _ansi(source: ShellSource) -> str:
-    """Return the decoded text of `$'...'`; escapes outside of ASCII are rejected."""
+    """Return the decoded text of `$'...'`; reject escapes for characters outside of ASCII."""
     start, text = source.at, []
     source.at += len("$'")
     while source.letter != "'":

@@ -37,7 +37,7 @@ class FleetMembership(Protocol):
         """
 
     async def owner(self, session_id: str) -> FleetServer | None:
-        """Return the other living server that runs the session, or None.
+        """Return the other living server that runs the session, or None if no other server does.
 
         :raises PegboardError: when the database cannot be read.
         """
@@ -49,7 +49,7 @@ class FleetMembership(Protocol):
         """
 
     async def aclose(self) -> None:
-        """Leave the fleet."""
+        """Remove this server from the fleet of servers."""
 
 
 @hookspec("collect", since="0.1")

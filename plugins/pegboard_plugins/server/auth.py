@@ -60,6 +60,6 @@ def _basic(value: str) -> tuple[str, str]:
 
 
 def _same(given: str, wanted: str) -> bool:
-    """Compare two secrets as bytes in constant time; they need not be valid UTF-8."""
+    """Compare two secrets as bytes in constant time; the secrets need not be valid UTF-8."""
     sides = (text.encode("utf-8", "surrogateescape") for text in (given, wanted))
     return hmac.compare_digest(*sides)

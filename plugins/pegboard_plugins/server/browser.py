@@ -1,4 +1,4 @@
-"""Browser sessions: they let a plugin's page use the server without knowing its password.
+"""Browser sessions, with which a plugin's page uses the server without knowing its password.
 
 A client with the server's token requests a key, which opens one session within a minute.
 """
@@ -21,7 +21,7 @@ routes = APIRouter()
 
 
 class BrowserKeyBody(Wire, frozen=True):
-    """The rights of the new session; with `approve`, its page may allow calls permanently."""
+    """The rights of a new browser session: with `approve`, its page may approve tool calls."""
 
     approve: bool = False
 
@@ -33,7 +33,7 @@ class BrowserKey(Wire, frozen=True):
 
 
 class BrowserProof(Wire, frozen=True):
-    """The proof of a browser session, which its page sends in addition to the cookie.
+    """The proof of a browser session, which the session's page sends in addition to a cookie.
 
     `event` is the id of the newest event. An event stream after this id misses no event of the
     session.
@@ -45,7 +45,7 @@ class BrowserProof(Wire, frozen=True):
 
 
 def browser_session(request: Request) -> BrowserSession | None:
-    """Return the browser session of the request; None for a client with the token or password."""
+    """Return a request's browser session; None for a request with a token or password."""
     found: BrowserSession | None = request.scope.get("state", {}).get("browser")
     return found
 
@@ -57,7 +57,7 @@ def may_not_approve(request: Request) -> bool:
 
 
 def require_approval(request: Request) -> None:
-    """Refuse a permanent approval from a page that may not approve.
+    """Refuse a request for a permanent approval from a page that may not approve.
 
     :raises PermissionDeniedError: when the request comes from such a page.
     """
@@ -73,7 +73,7 @@ def require_approval(request: Request) -> None:
     **operation("pegboard.browser.key", gives=BrowserKey, takes=BrowserKeyBody),
 )
 async def make_key(request: Request, state: Served) -> Response:
-    """Return a key for one browser session to a client with the token or the password."""
+    """Return a key for one browser session; the client must send the server's token or password."""
     body = await body_of(request, BrowserKeyBody)
     return answer(BrowserKey(key=state.door.new_key(approve=body.approve)))
 

@@ -38,7 +38,7 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrowserSession:
-    """A session of a page: its proof, its end, and whether the page may approve calls."""
+    """The session of a browser page: its proof, its end time, and whether it may approve calls."""
 
     proof: str
     ends_at: float
@@ -46,7 +46,7 @@ class BrowserSession:
 
 
 class BrowserDoor:
-    """The keys and browser sessions of one server run; `port` is part of the cookie's name."""
+    """The keys and browser sessions of a server process; `port` is part of the cookie's name."""
 
     def __init__(self, port: int = 0, clock: Callable[[], float] = time.monotonic) -> None:
         self.cookie = f"pegboard_{port}"
@@ -55,7 +55,7 @@ class BrowserDoor:
         self._sessions: dict[bytes, BrowserSession] = {}
 
     def new_key(self, *, approve: bool = False) -> str:
-        """Return a key that opens one session."""
+        """Return a key for one browser session; `approve` lets its page approve tool calls."""
         key = secrets.token_urlsafe(SECRET_BYTES)
         _make_room(self._keys, MOST_KEYS)
         self._keys[_digest(key)] = (self._clock() + KEY_WITHIN_S, approve)
@@ -77,7 +77,7 @@ class BrowserDoor:
         return cookie, session
 
     def session(self, method: str, path: str, headers: Headers) -> BrowserSession | None:
-        """Return the session of a request, or None if its page may not make this request.
+        """Return a request's session; None without a session, or if its page may not do this.
 
         The caller has checked the `Origin` and the `Sec-Fetch-Site` of the request.
         """
@@ -91,7 +91,7 @@ class BrowserDoor:
         return found if hmac.compare_digest(_digest(proof), _digest(found.proof)) else None
 
     def _value(self, headers: Headers) -> str:
-        """Return the value of the session's cookie among other cookies, which may be malformed."""
+        """Return the value of the session's cookie, or "" if the headers have no such cookie."""
         for pair in headers.get("cookie", "").split(";"):
             try:
                 morsel = SimpleCookie(pair.strip()).get(self.cookie)
@@ -108,5 +108,5 @@ def _make_room(table: dict[bytes, _Value], most: int) -> None:
 
 
 def _digest(secret: str) -> bytes:
-    """Return the digest of a secret; look-ups by digest leak no timing."""
+    """Return the digest of a secret, so that looking up secrets leaks no timing."""
     return sha256(secret.encode("utf-8", "surrogateescape")).digest()

@@ -29,7 +29,7 @@ routes = APIRouter()
 
 
 class ToolEntry(Rest, frozen=True):
-    """A tool as the model receives it."""
+    """A tool with the name, description and schema that the model receives."""
 
     id: str
     description: str
@@ -37,7 +37,7 @@ class ToolEntry(Rest, frozen=True):
 
 
 class ListedSkill(Rest, frozen=True):
-    """The instructions of a skill, with its name and its file."""
+    """A skill's instructions, with the skill's name and file."""
 
     name: str
     description: str
@@ -47,7 +47,7 @@ class ListedSkill(Rest, frozen=True):
 
 @routes.get("/agent", **operation("app.agents", gives=tuple[Agent, ...]))
 async def agents(app: Here) -> Response:
-    """List the agents, the default one first, in the protocol's fields."""
+    """List the agents, the default agent first, in the format of OpenCode's protocol."""
     first = app.default_agent()
     rest = (agent for agent in app.agents.values() if agent.name != first.name)
     found = [_as_known(each) for each in (first, *rest)]
@@ -61,7 +61,7 @@ def _as_known(agent: Agent) -> Agent:
 
 @routes.get("/command", **operation("command.list", gives=tuple[Command, ...]))
 async def commands(app: Here) -> Response:
-    """List the slash commands in the protocol's fields."""
+    """List the slash commands in the format of OpenCode's protocol."""
     await app.reload_project_code()
     return answer(
         without_keys(
@@ -95,7 +95,7 @@ async def tool_ids(app: Here) -> Response:
 
 @routes.get("/experimental/tool", **operation("tool.list", gives=tuple[ToolEntry, ...]))
 async def tools(app: Here, provider: str, model: str) -> Response:
-    """List the tools as the model receives them."""
+    """List the tools as the given model receives them."""
     await app.resolve_model(f"{provider}/{model}")
     offered = {each.name: each for each in await app.policy.offered()}
     found = {name: offered.get(name, tool) for name, tool in app.tools.items()}
@@ -108,7 +108,7 @@ async def tools(app: Here, provider: str, model: str) -> Response:
 
 
 class LspStatus(Rest, frozen=True):
-    """A started language server, with its state."""
+    """A started language server: its id, its folder and its state."""
 
     id: str
     name: str
@@ -180,7 +180,7 @@ async def none_of_them(_app: Here) -> Response:
     **operation("experimental.capabilities.get", gives=dict[str, bool]),
 )
 async def capabilities() -> Response:
-    """Return the capabilities that newer clients query before they offer a feature."""
+    """Return the capabilities that newer OpenCode clients query before they offer a feature."""
     return answer({"backgroundSubagents": False})
 
 

@@ -27,7 +27,7 @@ def takes_gzip(headers: Sequence[str]) -> bool:
 
 
 def _parse_weight(entry: str) -> tuple[str, float]:
-    """Return a coding and its weight, which is 0 if it is invalid."""
+    """Return a coding of `Accept-Encoding` and its weight; the weight is 0 if it is invalid."""
     name, *parameters = (word.strip().lower() for word in entry.split(";"))
     weight = next((word[2:] for word in parameters if word.startswith("q=")), "1")
     try:
@@ -37,7 +37,7 @@ def _parse_weight(entry: str) -> tuple[str, float]:
 
 
 async def compress(frames: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
-    """Compress the frames into one gzip stream; a client can read each frame when it is sent."""
+    """Compress frames into one gzip stream, flushed after each frame for immediate reading."""
     packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW_BITS + _GZIP, _MEMORY_LEVEL)
     async with aclosing(frames):
         async for frame in frames:

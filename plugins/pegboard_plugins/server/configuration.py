@@ -1,4 +1,4 @@
-"""The configuration in the protocol's keys, without secrets."""
+"""The configuration in the format of OpenCode's protocol, without secrets."""
 
 import asyncio
 import os
@@ -35,7 +35,7 @@ routes = APIRouter()
 
 @routes.get("/config", **operation("config.get", gives=dict[str, Any]))
 async def config(app: Here) -> Response:
-    """Return the configuration of the directory, including all key bindings of the interface."""
+    """Return the configuration for the request's directory, with all keys of the terminal UI."""
     return answer(configuration_of(app))
 
 
@@ -47,7 +47,7 @@ async def global_config(state: Served) -> Response:
 
 @routes.patch("/config", **operation("config.update", gives=dict[str, Any], takes=dict[str, Any]))
 async def update(request: Request, state: Served) -> Response:
-    """Change the user's own file, and return the configuration of the directory."""
+    """Change the user's configuration file; return the configuration of the request's directory."""
     return answer(await _update(request, state, asked_directory(request, state)))
 
 
@@ -61,7 +61,7 @@ async def update_global(request: Request, state: Served) -> Response:
 
 
 async def _update(request: Request, state: ServerState, directory: Path) -> dict[str, Any]:
-    """Change the configuration file; restore its old text if the result is invalid.
+    """Change the user's configuration file; restore the old text if the new one is invalid.
 
     Masked values that a client sends back unchanged are ignored.
     """
@@ -83,7 +83,7 @@ async def _update(request: Request, state: ServerState, directory: Path) -> dict
 
 
 def configuration_of(app: App) -> dict[str, Any]:
-    """Return the configuration in the protocol's keys, without unset keys."""
+    """Return the configuration in the format of OpenCode's protocol, without unset keys."""
     said = app.config
     values: dict[str, Any] = {
         "share": "disabled",

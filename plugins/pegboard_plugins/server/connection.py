@@ -1,6 +1,6 @@
-"""Connections with limits on the size and the time of each request.
+"""Connections with limits on the size and the duration of each request.
 
-uvicorn's own protocol limits only a body, and only while its reader is slow.
+uvicorn's own class limits only the buffered body, and only while the application reads slowly.
 """
 
 import asyncio
@@ -58,7 +58,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Receive bytes, and count those of heads against the limit."""
+        """Receive bytes; refuse the request if its head exceeds `LONGEST_HEAD_BYTES`."""
         self._extra_bytes += len(data)
         super().data_received(data)
         if self.transport.is_closing() or self.transport.get_protocol() is not self:
@@ -69,7 +69,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._expect_more()
 
     def on_message_begin(self) -> None:
-        """Begin a request on the connection, which may have had others."""
+        """Begin the first or a later request on the connection."""
         super().on_message_begin()
         scope = self.scope
         scope["extensions"] = {_INTERIM_EXTENSION: {"send": lambda: self._send_interim(scope)}}
@@ -77,7 +77,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._expect_more()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Receive one header; ignore headers after a body."""
+        """Receive one header; ignore the headers that follow a chunked body."""
         if self._in_head:
             super().on_header(name, value)
 
@@ -95,22 +95,22 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Receive a part of a body."""
+        """Receive a part of a request's body."""
         self._extra_bytes = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Complete the request."""
+        """Complete the receipt of a request, and reset the count of its bytes."""
         self._extra_bytes = 0
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse bytes that are not HTTP, unless the request is refused already."""
+        """Refuse bytes that are not HTTP, unless the connection is already closing."""
         if not self.transport.is_closing():
             super().send_400_response(msg)
 
     def _is_clear(self) -> bool:
-        """Return whether the request has one unambiguous length and one unambiguous host.
+        """Return whether the request states its length and its host without ambiguity.
 
         Two lengths, or an unknown coding, are ambiguous (RFC 9112 §6.3).
         """
@@ -146,7 +146,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._timer = None
 
     def _refuse(self, status: bytes) -> None:
-        """Close the connection; if a request waits for an answer, send the status first."""
+        """Close the connection; if a request waits for a response, send the error status first."""
         if self.transport.is_closing():
             return
         if self._in_head and not self._is_answering():
@@ -155,7 +155,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 def send_interim(scope: Scope) -> None:
-    """Send a response 102 before the answer to a request, if its connection allows one.
+    """Send an interim response 102 before the response to a request, if the connection allows it.
 
     A client of HTTP/1.1 skips it (RFC 9110 §15.2).
     """
@@ -169,13 +169,13 @@ class RefusedError(Exception):
 
 
 class AcceptFailures:
-    """A handler of the event loop's errors; it limits the log of failed connections."""
+    """A handler of event loop errors, which limits how often failed connections are logged."""
 
     def __init__(self) -> None:
         self._told_at = -TOLD_EVERY_S
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Log the error; log errors of new connections at most every ten seconds."""
+        """Log an error of the event loop; log failed connections at most every ten seconds."""
         message = str(context.get("message"))
         if not message.startswith(("socket.accept()", _REFUSED)):
             loop.default_exception_handler(context)
@@ -186,6 +186,6 @@ class AcceptFailures:
 
 
 def _most_connections() -> int:
-    """Return the limit of connections, below the limit of open files."""
+    """Return the highest number of connections, below the process's limit of open files."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return files - min(KEPT_FILES, files // 2)

@@ -36,7 +36,7 @@ class _Rate:
         self._at = time.monotonic()
 
     def add(self, now: float) -> float:
-        """Count an event, and return the rate."""
+        """Count an event, and return the number of events per second."""
         self._events = self._events * math.exp((self._at - now) / _RATE_OVER_S) + 1
         self._at = now
         return self._events / _RATE_OVER_S
@@ -44,7 +44,7 @@ class _Rate:
 
 @dataclass(slots=True)
 class _Text:
-    """The unsent text of a part, the time when it must be sent, and its budget of bytes.
+    """The text of one message part that is not sent yet, when to send it, and its budget of bytes.
 
     The budget grows with time and with the text; an event for fast text costs `EVENT_BYTES`.
     """
@@ -57,7 +57,7 @@ class _Text:
     rate: _Rate = field(default_factory=lambda: _Rate(_BEGINS_S))
 
     def add(self, added: str, now: float, *, spare: bool) -> bool:
-        """Add text; return whether it may be sent now, because it is slow or within the budget.
+        """Add text; return whether to send now, because text arrives slowly or the budget suffices.
 
         `spare` says whether the clients can take more bytes.
         """
@@ -73,7 +73,7 @@ class _Text:
         return True
 
     def joined(self, due: float) -> Event:
-        """Return the unsent text as one delta; the text that follows must be sent at `due`."""
+        """Return the text not sent yet as a delta; `due` is when to send text that follows."""
         delta = replace(self.delta, delta="".join(self.pieces))
         self.pieces.clear()
         self.due = due
@@ -94,7 +94,7 @@ class JoinedDeltas:
         self._texts: dict[str, _Text] = {}
 
     async def batch(self) -> tuple[Event, ...]:
-        """Wait for the next events; return () after the subscription is closed."""
+        """Wait for the next events; return () once the subscription to events is closed."""
         while True:
             try:
                 async with asyncio.timeout_at(self._due()):
@@ -132,7 +132,7 @@ class JoinedDeltas:
                     yield event
 
     def _pass_on_due(self) -> Iterator[Event]:
-        """Yield the texts that are due, and forget the parts that have no new text."""
+        """Yield deltas with the texts that are due, and forget parts without new text."""
         now = self._loop.time()
         for part_id, text in tuple(self._texts.items()):
             if text.due > now:
@@ -143,7 +143,7 @@ class JoinedDeltas:
                 del self._texts[part_id]
 
     def _join_texts(self, session_id: str | None = None) -> Iterator[Event]:
-        """Yield the unsent texts of a session, or of all sessions."""
+        """Yield a delta for each part, of one or all sessions, that has text not sent yet."""
         for text in self._texts.values():
             if text.pieces and session_id in (None, text.delta.session_id):
                 yield text.joined(self._later())

@@ -1,4 +1,4 @@
-"""The OpenAPI document of `/doc`, built from the routes and the structs of the schema."""
+"""The OpenAPI document of `/doc`, built from the server's routes and their body types."""
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,10 +30,11 @@ def operation(  # noqa: PLR0913 - the facts of one entry, all keyword-only
     absent: bool = False,
     query: Iterable[str] = (),
 ) -> dict[str, Any]:
-    """Return the keywords of a route: its name in the protocol, its body and its answer.
+    """Return keyword arguments for a route decorator: operation id, status code and document types.
 
-    `media` is the content type of the answer, `query` the parameters that the route parses itself.
-    With `absent`, the route may answer 501, because Pegboard lacks the operation.
+    `gives` is the type of the answer, `takes` the type of the body, and `media` the content type
+    of the answer. `query` has the parameters that the route parses itself. With `absent`, the
+    route may answer 501, because Pegboard lacks the operation.
     """
     facts = {
         "gives": gives,
@@ -53,7 +54,7 @@ def operation(  # noqa: PLR0913 - the facts of one entry, all keyword-only
 
 
 def document(routers: Iterable[APIRouter]) -> dict[str, Any]:
-    """Return the OpenAPI document of all routes with a name in the protocol."""
+    """Return the OpenAPI document of all routes that have an operation id."""
     import msgspec
 
     every = (route for router in routers for route in router.routes)

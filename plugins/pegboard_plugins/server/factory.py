@@ -1,4 +1,4 @@
-"""The application: all routes behind the guard, with errors in the protocol's form."""
+"""The ASGI application: all routes, with errors in the format of OpenCode's protocol."""
 
 import logging
 from collections.abc import Iterable
@@ -74,7 +74,7 @@ async def add_plugin_routes(app: FastAPI, state: ServerState) -> None:
 
 
 def forwarding(app: FastAPI, state: ServerState) -> ASGIApp:
-    """Wrap the application to forward requests to other servers of its fleet."""
+    """Wrap the application so that it forwards requests to other servers of the fleet."""
     handlers = {
         PegboardError: answer_error,
         HTTPException: _unknown,
@@ -84,7 +84,7 @@ def forwarding(app: FastAPI, state: ServerState) -> ASGIApp:
 
 
 def application(state: ServerState) -> FastAPI:
-    """Return the application with all routes over one state."""
+    """Return the application with all routes, which share the given server state."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     app.state.server = state
     own = (module.routes for module in _RESOURCES)
@@ -101,7 +101,7 @@ def application(state: ServerState) -> FastAPI:
 
 
 async def answer_error(_request: Request, error: Exception) -> Response:
-    """Return one of Pegboard's errors in the protocol's form."""
+    """Return a Pegboard error as a response in the format of OpenCode's protocol."""
     assert isinstance(error, PegboardError)
     return failure(error)
 
@@ -137,7 +137,7 @@ def _methods(routes: Iterable[BaseRoute], path: str) -> list[str]:
 
 
 async def _broken_off(_request: Request, _error: Exception) -> Response:
-    """Return an error for an incomplete or invalid request, and close its connection."""
+    """Return an error for a request with an incomplete body, and close the connection."""
     return problem(400, "BadRequest", "the body broke off; send the request again", kind="Payload")
 
 

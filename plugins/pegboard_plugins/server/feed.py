@@ -1,4 +1,4 @@
-"""Events for clients: encoded once, stored for a while, and read by each listener."""
+"""Events for clients: encoded once, stored in a buffer, and read from there by each client."""
 
 import asyncio
 import secrets
@@ -32,7 +32,7 @@ LONGEST_NUMBER = 15
 
 @dataclass(frozen=True, slots=True)
 class EventFrame:
-    """One event as JSON, for the clients of a directory; without a directory, for all clients.
+    """An event as JSON, for the clients of a directory; without a directory, for all clients.
 
     A frame that `repeats` the content of deltas is for clients that do not know deltas. A `relayed`
     frame comes from another server of a fleet.
@@ -55,7 +55,7 @@ class EventFrame:
 
 
 class _Kept:
-    """The newest frames, at least one, with consecutive numbers."""
+    """The buffer of the newest event frames, at least one frame, with consecutive numbers."""
 
     def __init__(self) -> None:
         self.last = 0
@@ -64,7 +64,7 @@ class _Kept:
         self._bytes = 0
 
     def add(self, frame: EventFrame) -> None:
-        """Store the next frame, and drop old frames to make room."""
+        """Store the next frame, and drop the oldest frames to limit the size of the buffer."""
         self.last = frame.number
         self._frames[frame.number] = frame
         self._bytes += len(frame.event)
@@ -75,16 +75,16 @@ class _Kept:
             self.oldest += 1
 
     def since(self, number: int) -> Iterator[EventFrame]:
-        """Yield the frames from this number on; the number must still be stored."""
+        """Yield the frames from `number` on; the buffer must still have frame `number`."""
         return (self._frames[each] for each in range(number, self.last + 1))
 
 
 class FeedListener:
-    """One client's position in the stored frames.
+    """One client's position in the buffer of event frames.
 
-    With `directory` None it receives the frames of all directories. With `repeats` it gets frames
-    that repeat the content of deltas, with `own` no relayed frames. If `coded`, its stream is
-    compressed.
+    With `directory` None, the client receives the frames of all directories. With `repeats`, it
+    receives frames that repeat the content of deltas. With `own`, it receives no frames from other
+    servers. `coded` says that the client's stream is compressed.
 
     Frames are not queued for a listener. A slow client costs no memory, and falls behind.
     """
@@ -107,22 +107,22 @@ class FeedListener:
 
     @property
     def heard(self) -> int:
-        """The number of the newest frame that the listener has read or skipped."""
+        """The number of the newest frame that the client has read or skipped."""
         return self._next - 1
 
     @property
     def is_late(self) -> bool:
-        """Whether frames for the listener are waiting."""
+        """Whether frames wait for a client that has asked for frames."""
         return self._asks and self._has_more
 
     def hears(self, frame: EventFrame) -> bool:
-        """Return whether the frame is for this client."""
+        """Return whether a frame is for this client."""
         if (frame.repeats and not self.repeats) or (frame.relayed and self.own):
             return False
         return self.directory is None or frame.directory in (None, self.directory)
 
     def tell(self, frame: EventFrame) -> None:
-        """Note that a new frame exists."""
+        """Note that a new frame exists, so that a waiting client continues."""
         if self.hears(frame):
             self._has_more = True
             self._ready.set()
@@ -130,12 +130,12 @@ class FeedListener:
             self._next = frame.number + 1
 
     def go_back(self, number: int) -> None:
-        """Move the position back to directly after the frame with this number."""
+        """Move the client's position back to directly after the frame with this number."""
         self._next = number + 1
         self._has_more = number < self._kept.last
 
     def close(self) -> None:
-        """End the stream after the frames that are stored now."""
+        """End the client's stream after the frames that are in the buffer now."""
         self.closed = True
         self._ready.set()
 
@@ -184,9 +184,9 @@ class EventFeed:
         self._is_closed = False
 
     def event_id(self) -> str:
-        """Return an id for an event that is not stored, similar to the last such id.
+        """Return an id, for an event that is not stored, that resembles the last such id.
 
-        Similar ids compress well. Random ones would be a third of the bytes around a delta's text.
+        Similar ids compress well. Random ids would be a third of the bytes around a delta's text.
         """
         self._unstored = (self._unstored + 1) % 1_000_000
         return f"{self.ids.new('event')[:_TIME_ENDS_AT]}{self._run}{self._unstored:06}"
@@ -211,7 +211,7 @@ class EventFeed:
     async def publish_all(
         self, events: Iterable[tuple[bytes, bool]], *, directory: str, project: str | None
     ) -> None:
-        """Publish many events, and let clients read in between; each comes with its flag `repeats`.
+        """Publish many events, each with its flag `repeats`, and let clients read in between.
 
         The function does not wait for a client with a full connection.
         """
@@ -230,7 +230,7 @@ class EventFeed:
     def say(
         self, kind: str, properties: Mapping[str, object], *, directory: Path | None = None
     ) -> None:
-        """Publish an event of the server itself, to all clients or to those of a directory."""
+        """Publish an event of the server itself, to all clients or to those of `directory`."""
         self.publish(self.own(kind, properties), directory=str(directory) if directory else None)
 
     def own(self, kind: str, properties: Mapping[str, object]) -> bytes:
@@ -246,10 +246,10 @@ class EventFeed:
         coded: bool = False,
         own: bool = False,
     ) -> FeedListener:
-        """Return a listener for new frames, or for those after the frame with the id `after`.
+        """Return a listener for new frames, or for all frames after the frame with id `after`.
 
-        Frames that were dropped since count as missed. After the feed is closed, the stream ends at
-        once.
+        Frames that the buffer no longer has count as missed. After the feed is closed, the client's
+        stream ends at once.
         """
         place = str(directory) if directory else None
         listener = FeedListener(self._kept, place, repeats=repeats, coded=coded, own=own)
@@ -265,13 +265,13 @@ class EventFeed:
         self._listeners.pop(listener, None)
 
     def hang_up(self, directory: Path) -> None:
-        """End the streams of one directory."""
+        """End the event streams of one directory."""
         for listener in tuple(self._listeners):
             if listener.directory == str(directory):
                 listener.close()
 
     def close(self) -> None:
-        """End all streams at the stop of the server, even those of requests in progress."""
+        """End all event streams when the server stops, even the streams of requests in progress."""
         self._is_closed = True
         for listener in tuple(self._listeners):
             listener.close()
@@ -284,7 +284,7 @@ class EventFeed:
         )
 
     def around(self, directory: str) -> int:
-        """Return the bytes that one delta costs for all clients of a directory, apart from text."""
+        """Return the bytes, without the text, that a delta costs for a directory's clients."""
         return sum(
             CODED_BYTES if listener.coded else EVENT_BYTES
             for listener in self._listeners

@@ -41,7 +41,7 @@ async def listing(app: Here, path: Text) -> Response:
 
 @routes.get("/file/content", **operation("file.read", gives=FileContent))
 async def content(app: Here, path: Text) -> Response:
-    """Return the content of a file; empty if the file does not exist."""
+    """Return the content of a file, or an empty content if the file does not exist."""
     return answer(await asyncio.to_thread(_content, resolve_path(app, path)))
 
 
@@ -80,7 +80,7 @@ async def find_for_completion(
     limit: Count = 20,
     kind: Annotated[str | None, Query(alias="type")] = None,
 ) -> Response:
-    """List the paths that match a text best, in the form of the newer terminal interface."""
+    """List the paths that match a text best, in the format of newer terminal interfaces."""
     found = await asyncio.to_thread(_find_names, app, query, kind, limit)
     workspace = app.workspace
     where = {
@@ -167,7 +167,7 @@ def _file_content(path: Path, raw: bytes) -> FileContent:
 
 
 def _find_names(app: App, query: str, kind: str | None, limit: int) -> list[str]:
-    """Return the project's names that match a text best, of all kinds or of one."""
+    """Return the names in the project that match `query` best; `kind` None stands for all kinds."""
     files, _ = _files(app.workspace.directory)
     names = [*_folders(files), *files]
     if kind in {"file", "directory"}:
@@ -176,7 +176,7 @@ def _find_names(app: App, query: str, kind: str | None, limit: int) -> list[str]
 
 
 def _files(folder: Path) -> tuple[list[str], bool]:
-    """Return the files that git does not ignore, outer ones first, up to a limit.
+    """Return the files that git does not ignore, files near the top first, up to a limit.
 
     The second value is False if the limit of files or of time was reached.
     """
@@ -201,5 +201,5 @@ def _folders(files: Iterable[str]) -> Iterable[str]:
 
 
 def _decode(name: str) -> str:
-    """Return a name without its bytes that are not valid UTF-8."""
+    """Decode a file name; drop the bytes that are not valid UTF-8."""
     return os.fsencode(name).decode("utf-8", "replace")

@@ -28,7 +28,7 @@ OF_THE_SYSTEM = ("/proc", "/sys", "/dev")
 
 
 def no_system(path: Path) -> Path:
-    """Resolve a path and return it, unless it belongs to the system.
+    """Return the path; reject a path that belongs to the operating system.
 
     :raises PermissionDeniedError: for a path below `/proc`, `/sys` or `/dev`.
     """
@@ -46,7 +46,7 @@ def best_names(names: Iterable[str], query: str, limit: int) -> list[str]:
 
 
 def _distance(name: str, wanted: str) -> tuple[int, int, int] | None:
-    """Return the distance of a name from the query, or None if a letter is missing."""
+    """Return the distance of a name from the query `wanted`; None if the name lacks a letter."""
     lower = name.lower()
     last = lower.rstrip("/").rpartition("/")[2]
     if wanted in last:
@@ -63,9 +63,9 @@ def _distance(name: str, wanted: str) -> tuple[int, int, int] | None:
 
 
 async def search(folder: Path, pattern: str, *, root: Path) -> list[Match]:
-    """Search the lines below a folder of the project `root`.
+    """Search the lines of the files below a folder of the project `root` for a regular expression.
 
-    It runs in a separate process, since an expression may take for ever.
+    A separate process searches, since a regular expression may take for ever.
 
     :raises InvalidInputError: when the pattern is not a regular expression.
     """
@@ -84,7 +84,7 @@ async def search(folder: Path, pattern: str, *, root: Path) -> list[Match]:
 
 
 async def _output(command: list[str], folder: Path) -> tuple[bytes, int | None]:
-    """Run the search; return its output up to the limit, and its exit code."""
+    """Run the search command; return its output up to `LONGEST_OUTPUT_BYTES`, and its exit code."""
     try:
         done = await run_program(
             command,
@@ -133,7 +133,7 @@ def _number(value: object) -> int:
 
 
 def _decode(shown: object) -> str:
-    """Return ripgrep's text, decoded from bytes if it is not UTF-8."""
+    """Return a text from ripgrep's JSON, where text that is not UTF-8 is base64."""
     assert isinstance(shown, dict)
     if "text" in shown:
         return str(shown["text"])

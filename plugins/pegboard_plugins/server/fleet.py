@@ -1,4 +1,4 @@
-"""The other servers of a fleet: their events, their running sessions, and their takeover."""
+"""The other servers of a fleet: their events, their running sessions, and takeovers of sessions."""
 
 import asyncio
 import hashlib
@@ -37,7 +37,7 @@ _log = logging.getLogger("pegboard.server")
 
 
 class _Payload(msgspec.Struct):
-    """The content of an event."""
+    """The type and the properties of an event, decoded from its JSON."""
 
     type: str
     properties: dict[str, Any]
@@ -50,7 +50,7 @@ class _Kind(msgspec.Struct):
 
 
 class _RelayedFrame(msgspec.Struct):
-    """An event of another server.
+    """An event that another server of the fleet has sent.
 
     If it is `known`, it only describes a session that runs already or a request that waits already.
     Such an event is not published.
@@ -87,7 +87,7 @@ class _WaitingRequest:
 
 @dataclass(slots=True)
 class _Peer:
-    """Another server, with its running sessions and waiting requests by id."""
+    """Another server of the fleet, with its running sessions and waiting requests by id."""
 
     server: FleetServer
     running: dict[str, _RelayedRun] = field(default_factory=dict)
@@ -151,12 +151,12 @@ def read_secret(file: Path) -> bytes:
 
 
 def token_of(secret: bytes, server_id: str) -> str:
-    """Return the token with which other servers of the fleet access the server."""
+    """Return the token with which other servers of the fleet access the server `server_id`."""
     return hmac.new(secret, f"pegboard server {server_id}".encode(), hashlib.sha256).hexdigest()
 
 
 def known_events(pool: Pool) -> Iterator[tuple[str, str, bytes]]:
-    """Yield the running sessions and waiting requests of the open Apps as events."""
+    """Yield an event for each running session and waiting request, with directory and project."""
     for member in pool.members():
         app = member.app
         told: list[Any] = [
@@ -170,7 +170,7 @@ def known_events(pool: Pool) -> Iterator[tuple[str, str, bytes]]:
 
 
 class ServerFleet:
-    """This server's view of the fleet: it follows the other servers until it is closed."""
+    """A server's view of its fleet; it follows the events of the other servers until closed."""
 
     def __init__(
         self,
@@ -195,12 +195,12 @@ class ServerFleet:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def begin(self) -> None:
-        """Follow the events of living servers from now on, and of new servers from their start."""
+        """Follow the events of all other servers; a new server is followed from its start."""
         await self._look(after=None)
         self._start(self._follow(), "follow the fleet")
 
     async def aclose(self) -> None:
-        """Leave the fleet; work on other servers continues."""
+        """Leave the fleet; the other servers of the fleet continue to work."""
         for task in (*self._tasks, *(peer.relay for peer in self._peers.values() if peer.relay)):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -214,11 +214,11 @@ class ServerFleet:
         return {"authorization": f"Bearer {token}", FORWARDED: self.own.id}
 
     def lives(self, server: FleetServer) -> bool:
-        """Return whether the other server was alive at the last check."""
+        """Return whether another server of the fleet was alive at the last check."""
         return server.id in self._peers
 
     def asked_in(self, request_id: str) -> FleetServer | None:
-        """Return the other server on which the permission request or question waits, or None."""
+        """Return the other server with this waiting permission request or question, or None."""
         found = (each.server for each in self._peers.values() if request_id in each.waiting)
         return next(found, None)
 
@@ -321,7 +321,7 @@ class ServerFleet:
             )
 
     def _runs_elsewhere(self, peer: _Peer, frame: _RelayedFrame) -> bool:
-        """Return whether a server other than the peer runs the session of the peer's event."""
+        """Return whether a server other than `peer` runs the session of `peer`'s event."""
         found = msgspec.json.decode(frame.payload, type=_Payload).properties.get("sessionID")
         others = (each for each in self._peers.values() if each is not peer)
         return any(found in each.running for each in others) or any(

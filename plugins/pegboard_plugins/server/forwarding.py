@@ -1,4 +1,4 @@
-"""Requests for sessions that another server of the fleet runs: that server answers them."""
+"""The forwarding of requests for sessions that another server of the fleet runs."""
 
 import asyncio
 import re
@@ -41,7 +41,7 @@ _RETURNED = ("content-type", "link", "x-next-cursor", "access-control-expose-hea
 
 
 class _LostError(Exception):
-    """An error for a server that no longer answers; `heard` if it may have received the request."""
+    """A server does not answer any more; `heard` says whether it may have received the request."""
 
     def __init__(self, *, heard: bool) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class _LostError(Exception):
 
 @dataclass(slots=True)
 class _Forwarded:
-    """A forwarded request with its body; `rest` is the part of the path after the session's id."""
+    """A request to forward; `rest` is the part of the URL path after the session's id."""
 
     scope: Scope
     body: bytes
@@ -67,25 +67,25 @@ class _Forwarded:
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether the request may be sent to a second server without a second effect."""
+        """Whether another server may get the same request without a second effect."""
         return self.method in ("GET", "DELETE", "PATCH") or self.rest in ("/abort", "/resume")
 
     def resuming(self) -> "_Forwarded":
-        """Return the request that continues the answer to a prompt which is stored already."""
+        """Return a request to resume the session, for a prompt that is already stored."""
         path = f"/pegboard/session/{self.session_id}/resume"
         scope = {**self.scope, "path": path, "raw_path": path.encode()}
         return _Forwarded(scope, b"", self.session_id, "/resume", headers=self.headers)
 
 
 class Forwarder:
-    """The ASGI application in front of all routes; it forwards requests in a fleet."""
+    """The ASGI application in front of all routes, which forwards requests within a fleet."""
 
     def __init__(self, app: ASGIApp, state: ServerState) -> None:
         self._app = app
         self._state = state
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request here, or forward it to the server that runs its session."""
+        """Answer a request here, or forward it to the server that runs the request's session."""
         fleet = self._state.fleet
         if fleet is None or scope["type"] != "http" or FORWARDED in Headers(scope=scope):
             await self._app(scope, receive, send)
@@ -108,7 +108,7 @@ class Forwarder:
             await self._app(scope, receive, send)
 
     async def _call(self, request: Request, session_id: str, rest: str) -> _Forwarded:
-        """Return a request to forward; a prompt gets an id, by which it is found later."""
+        """Return the request to forward; a prompt without a message id gets an id."""
         body = await request.body()
         headers = {name: request.headers[name] for name in _PASSED_ON if name in request.headers}
         if session_id and not named_directory(request):
@@ -174,7 +174,7 @@ class Forwarder:
         return True
 
     async def _ask(self, fleet: ServerFleet, server: FleetServer, call: _Forwarded) -> Response:
-        """Return the answer of another server, without a time limit while that server lives.
+        """Return another server's response, without a time limit while that server lives.
 
         :raises _LostError: when the server cannot be reached, or dies.
         """
@@ -207,9 +207,9 @@ class Forwarder:
 async def _until_gone(
     fleet: ServerFleet, server: FleetServer, asking: "asyncio.Task[httpx.Response]"
 ) -> None:
-    """Cancel a request when its server has disappeared from the fleet.
+    """Cancel the request `asking` when the server that should answer has left the fleet.
 
-    Such a server may send no error, and the request would wait for ever.
+    A dead server may send no error, and the request would wait for ever.
     """
     was_there = False
     while True:  # until it is cancelled
@@ -221,7 +221,7 @@ async def _until_gone(
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """Return a `receive` function that delivers the body again, which was read already."""
+    """Return an ASGI `receive` function that delivers a body that was read already."""
     pieces = [body]
 
     async def again() -> Message:

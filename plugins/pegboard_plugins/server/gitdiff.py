@@ -1,4 +1,4 @@
-"""The differences of files from a commit, as git reports them."""
+"""The differences between the project's files and a commit, as git reports them."""
 
 import asyncio
 import os
@@ -28,7 +28,7 @@ _BASE = ("merge-base", "--end-of-options")
 
 
 async def changes(app: App, base: str = "HEAD") -> tuple[FileChange, ...]:
-    """Return the files that differ from a commit, by default the last one; none without git."""
+    """Return the files that differ from the commit `base`; () in a project without git."""
     root = app.workspace.worktree
     if app.workspace.git_dir is None:
         return ()
@@ -54,7 +54,7 @@ async def default_branch(app: App) -> str | None:
 
 
 async def find_branch_point(app: App) -> str | None:
-    """Return the commit at which this branch left the default branch, or None on that branch."""
+    """Return the commit at which the branch left the default branch; None on the default branch."""
     ref = await _start(app)
     here = await asyncio.to_thread(lambda: branch(app.workspace))
     if ref is None or ref.removeprefix(_REMOTE) == here:
@@ -64,7 +64,7 @@ async def find_branch_point(app: App) -> str | None:
 
 
 async def _start(app: App) -> str | None:
-    """Return the default branch in git's form, with the remote if the remote declares it."""
+    """Return the name of the default branch, such as `origin/main` or `main`; None if unknown."""
     if app.workspace.git_dir is None:
         return None
     root, env = app.workspace.worktree, _own_environment()
@@ -76,7 +76,7 @@ async def _start(app: App) -> str | None:
 
 
 class FileStatus(Rest, frozen=True):
-    """A file that differs from a commit, in the protocol's fields."""
+    """A file that differs from a commit, in the format of OpenCode's protocol."""
 
     file: str
     additions: int
@@ -85,13 +85,13 @@ class FileStatus(Rest, frozen=True):
 
 
 class FilePatch(FileStatus, frozen=True):
-    """A changed file with its patch."""
+    """A changed file with its patch text."""
 
     patch: str
 
 
 def status_of(change: FileChange) -> FileStatus:
-    """Return the change in the protocol's fields."""
+    """Return the changed file in the format of OpenCode's protocol."""
     return FileStatus(
         file=change.path,
         additions=change.added,
@@ -101,7 +101,7 @@ def status_of(change: FileChange) -> FileStatus:
 
 
 async def differences(app: App, context: int, base: str = "HEAD") -> tuple[FilePatch, ...]:
-    """Return each changed file with its patch."""
+    """Return each file that differs from the commit `base`, with its patch."""
     root = app.workspace.worktree
     env = await _environment(root)
     new = set(await _list_untracked(root, env)) if app.workspace.git_dir is not None else set()
@@ -153,13 +153,13 @@ def _parse_counts(line: str, states: dict[str, str]) -> FileChange:
 
 
 def _lines(path: Path) -> int:
-    """Return the lines of a small text file, 0 for any other file."""
+    """Return the number of lines of a small text file, or 0 for any other file."""
     text = _read(path)
     return text.count("\n") + (not text.endswith("\n") if text else 0)
 
 
 def _read(path: Path) -> str:
-    """Return a small text file, empty for any other file."""
+    """Return the content of a small text file, or "" for any other file."""
     try:
         if path.is_symlink() or not path.is_file() or path.stat().st_size > LONGEST_BYTES:
             return ""
@@ -203,7 +203,7 @@ def _own_environment() -> dict[str, str]:
 
 
 async def _git(root: Path, env: Mapping[str, str], *arguments: str) -> str:
-    """Run git and return its output; "" if it fails, exceeds a limit or is missing."""
+    """Run git and return its output; "" if git fails, exceeds a limit or is missing."""
     program = await asyncio.to_thread(find_program, "git", env, root=root)
     if program is None:
         return ""

@@ -1,4 +1,4 @@
-"""The check before every route: the sender, the size and the site of a request.
+"""The check that every request passes before routing: its sender, size and origin.
 
 It runs before routing, so that an answer never shows which routes exist.
 """
@@ -36,7 +36,7 @@ _log = logging.getLogger("pegboard.server")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessPolicy:
-    """The rules of access: the server's names, the known sites, and the credentials.
+    """The rules of access: the server's host names, the allowed sites, and the credentials.
 
     `admits` returns whether a ticket opens a terminal; each ticket works once. `door` has the
     browser sessions, and `public` the paths of files that need no credentials.
@@ -55,7 +55,7 @@ class AccessPolicy:
 
 
 class Guard:
-    """The ASGI application in front of all routes."""
+    """The ASGI application in front of all routes, which refuses requests by the access rules."""
 
     def __init__(self, app: ASGIApp, policy: AccessPolicy) -> None:
         self._app = app
@@ -64,7 +64,7 @@ class Guard:
         self._logged_at = 0.0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse the request, or pass it to the routes."""
+        """Refuse a request, or pass it to the application's routes."""
         headers = Headers(scope=scope)
         if scope["type"] == "websocket":
             refusal = self._refusal(scope, headers)
@@ -109,12 +109,12 @@ class Guard:
         return _bad_body(scope, headers) if scope["type"] == "http" else None
 
     def _is_link(self, scope: Scope, headers: Headers) -> bool:
-        """Return whether the request opens a public file in a new window, as a link does."""
+        """Return whether a request opens a public file in a window, as a click on a link does."""
         is_public = scope.get("method") == "GET" and scope["path"] in self._policy.public
         return is_public and headers.get("sec-fetch-dest") == "document"
 
     def _is_page(self, scope: Scope, headers: Headers) -> bool:
-        """Return whether the server's own page may send the request.
+        """Return whether the request may come from a page of this server without a token.
 
         The request is for a public file, or opens or belongs to a browser session.
         """
@@ -151,9 +151,9 @@ class Guard:
 
 
 class _Reply:
-    """A response in progress, with an id, a line in the log, and CORS headers for known origins.
+    """A response in progress: its id, its line in the access log, and its CORS headers.
 
-    If `whole`, the client has received all of it.
+    `whole` says whether the client has received the complete response.
     """
 
     def __init__(self, scope: Scope, send: Send, origin: str | None) -> None:
@@ -167,7 +167,7 @@ class _Reply:
         scope.setdefault("state", {})["request_id"] = self._id
 
     async def send(self, message: Message) -> None:
-        """Send one message of the response."""
+        """Send one ASGI message of the response."""
         if message["type"] == "http.response.start":
             self._status = message["status"]
             headers = MutableHeaders(scope=message)
@@ -181,7 +181,7 @@ class _Reply:
         self.whole = self.whole or ended
 
     def log(self) -> None:
-        """Log the request on one line, without its query, which may contain secrets."""
+        """Log the request on one line, without the query string, which may contain secrets."""
         if not _log.isEnabledFor(logging.INFO):
             return
         took_ms = (time.perf_counter() - self._since) * 1000
@@ -200,7 +200,7 @@ class _Body:
         self._ends_at = asyncio.get_running_loop().time() + BODY_WITHIN_S
 
     async def receive(self) -> Message:
-        """Receive the next part; after the last one, the wait for the client's end has no limit."""
+        """Receive the next part of the body; a wait after the last part has no limit."""
         if self._whole:
             return await self._receive()
         try:

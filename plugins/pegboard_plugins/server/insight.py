@@ -62,6 +62,6 @@ async def trace(app: Here, session: str = "") -> Response:
 
 @routes.post("/pegboard/trace", **operation("pegboard.trace.begin", gives=bool))
 async def tracing(app: Here) -> Response:
-    """Begin to trace the changes by plugins."""
+    """Begin to record how plugins change prompts."""
     begin_trace(app)
     return answer(value=True)

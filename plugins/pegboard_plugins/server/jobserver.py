@@ -1,4 +1,4 @@
-"""The server in a worker of a fleet; other servers use it to reach the sessions of its jobs."""
+"""The HTTP server in a fleet worker, with which other servers reach the sessions of its jobs."""
 
 import asyncio
 import secrets
@@ -41,9 +41,9 @@ _DIRECTORY_KEYS = ("directory", "location[directory]")
 
 
 class JobServer:
-    """A server for the Apps of jobs; `own` has the address for the servers of the fleet.
+    """The server for the Apps of a worker's jobs; `own` has its address within the fleet.
 
-    Its only clients are these servers, which use the fleet's secret. No password is accepted.
+    Its only clients are the fleet's servers, which use the fleet's secret. No password is accepted.
     """
 
     def __init__(self, own: FleetServer, pool: Pool) -> None:
@@ -111,16 +111,16 @@ def _application(state: ServerState) -> ASGIApp:
 
 
 class _SignalFreeServer(uvicorn.Server):
-    """uvicorn's server without handlers for signals, which the worker handles."""
+    """uvicorn's server without signal handlers, because the worker process handles signals."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave the signals to the worker."""
+        """Install no signal handlers, because the worker process handles signals."""
         yield
 
 
 class _JobRoutes:
-    """The application in front of the routes: it selects the App in which a session runs.
+    """The ASGI application in front of the routes, which selects the App that runs a session.
 
     The client's directory is ignored, because it is on another machine.
     """
@@ -130,7 +130,7 @@ class _JobRoutes:
         self._pool = pool
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
+        """Answer a request with the App that runs its session."""
         if scope["type"] == "http" and (found := self._asked(scope["path"])) is not None:
             name = DIRECTORY_HEADER.encode()
             query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
@@ -147,9 +147,9 @@ class _JobRoutes:
         await self._app(scope, receive, send)
 
     def _asked(self, path: str) -> App | None:
-        """Return the App of the session or the waiting request in a path.
+        """Return the App of the session or request in a URL path; None for other paths.
 
-        :raises PeerError: when no job has it.
+        :raises PeerError: when no job has the session or the request.
         """
         session, request = SESSION_PATH.fullmatch(path), REQUEST_PATH.fullmatch(path)
         if session is None and request is None:

@@ -7,7 +7,7 @@ from pegboard_plugins.server.serverstate import ServerState
 
 
 async def join(state: ServerState, own: FleetServer, secret: bytes) -> None:
-    """Join the fleet of the database before the server takes requests.
+    """Join the fleet of servers that share the database, before the server takes requests.
 
     :raises ConfigError: when no plugin provides the fleet.
     """

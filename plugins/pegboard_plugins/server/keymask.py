@@ -14,7 +14,7 @@ MASK = "•••"
 
 
 def without_keys(app: App, value: object) -> Any:  # noqa: ANN401 - JSON leaves here
-    """Return the value as JSON, with each key masked."""
+    """Return a value as JSON, with each key from the environment or configuration masked."""
     return _mask(to_json(value), app.keys.values())
 
 

@@ -91,7 +91,7 @@ class ServerSettings:
 async def serve(
     settings: ServerSettings, env: Mapping[str, str], ready: Callable[[str], None]
 ) -> None:
-    """Serve until a signal arrives; `ready` gets the address once the server accepts requests.
+    """Serve until a signal arrives; `ready` gets the server's URL once requests are accepted.
 
     :raises InvalidInputError: when the address cannot be used, or not with these settings.
     """
@@ -179,7 +179,7 @@ def config_of(app: ASGIApp) -> uvicorn.Config:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server, which reports when it is ready and ends event streams when it stops."""
+    """uvicorn's server; it also reports when it is ready, and closes event streams at its stop."""
 
     def __init__(
         self,
@@ -201,7 +201,7 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Stop at a signal; unlike uvicorn, do not raise the signal again after the stop."""
+        """Stop the server at a signal; unlike uvicorn, do not raise the signal again afterwards."""
         loop = asyncio.get_running_loop()
         signals = (signal.SIGINT, signal.SIGTERM)
         hang_up = partial(self.handle_exit, signal.SIGHUP, None)
@@ -215,7 +215,7 @@ class _Server(uvicorn.Server):
                 loop.remove_signal_handler(each)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accept no more requests, and end the running ones."""
+        """Accept no more requests, and end the running turns."""
         stopping = asyncio.create_task(self._stop_turns(), name="stop turns")
         try:
             await super().shutdown(sockets)
@@ -233,7 +233,7 @@ class _Server(uvicorn.Server):
             self._runtime_file.remove()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin the stop: end event streams, and release the port early."""
+        """Begin to stop the server at a signal: end event streams, and release the port early."""
         _log.info("stopping; what runs has %.0f s to end", TURNS_END_WITHIN_S)
         self.remove_runtime_file()
         self._state.feed.close()
@@ -354,7 +354,7 @@ def listening(settings: ServerSettings) -> socket.socket:
 
 
 class _Line(logging.Formatter):
-    """A log format of one line per record, whatever a request or a file name contains.
+    """A log formatter that writes one line per record, even if a request or file name has newlines.
 
     The lines of an error's traceback are indented.
     """
@@ -375,7 +375,7 @@ def _spelt_out(line: str) -> str:
 
 
 def _is_cancelled(record: logging.LogRecord) -> bool:
-    """Return whether the record is about a request that the stop of the server has cancelled."""
+    """Return whether a log record is about a request that the server's stop has cancelled."""
     return record.exc_info is not None and isinstance(record.exc_info[1], asyncio.CancelledError)
 
 

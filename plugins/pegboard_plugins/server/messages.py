@@ -83,7 +83,7 @@ def _list_response(rows: bytes, headers: Mapping[str, str]) -> Response:
 
 @routes.get(_MESSAGE, **operation("session.message", gives=Turn))
 async def message(opened: AtSession, messageID: str) -> Response:
-    """Return one message with its parts."""
+    """Return a message with its parts."""
     message_id = valid_id("message", messageID)
     await opened.app.store_text(opened.session.id)
     turn = await opened.app.storage.turn(opened.session.id, message_id)
@@ -100,14 +100,14 @@ async def delete_message(opened: AtSession, messageID: str) -> Response:
 
 @routes.post(f"{_MESSAGE}/withdraw", **operation("session.withdraw", gives=bool))
 async def withdraw(opened: AtSession, messageID: str) -> Response:
-    """Delete a prompt that no model has read yet; return whether it was deleted."""
+    """Delete a prompt that no model has read yet; return whether the prompt was deleted."""
     message_id = valid_id("message", messageID)
     return answer(await opened.app.withdraw(opened.session.id, message_id))
 
 
 @routes.patch(_PART, **operation("part.update", gives=Part, takes=Part))
 async def update_part(request: Request, opened: AtSession, messageID: str, partID: str) -> Response:
-    """Change the part and return it."""
+    """Change a message part, and return the changed part."""
     part: Part = await body_of(request, Part)  # type: ignore[arg-type] # a union is no class
     if (part.session_id, part.message_id, part.id) != (opened.session.id, messageID, partID):
         raise InvalidInputError("the ids of the part are not those of the path")

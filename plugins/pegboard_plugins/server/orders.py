@@ -1,4 +1,4 @@
-"""Commands for terminal interfaces that clients fetch one at a time."""
+"""Commands to terminal interfaces, which clients fetch one at a time."""
 
 import asyncio
 from collections import deque
@@ -12,14 +12,14 @@ MOST_ORDERS = 100
 
 
 class InterfaceOrder(Rest, frozen=True):
-    """A command for a terminal interface: the path of a `/tui` route, and its body."""
+    """A command to a terminal interface: the path of a `/tui` route, and the body for the route."""
 
     path: str
     body: Any
 
 
 class Orders:
-    """The waiting commands of each directory.
+    """The queues of commands to terminal interfaces, one queue per directory.
 
     A command is stored only if a client has asked for commands of its directory before.
     """
@@ -48,7 +48,7 @@ class Orders:
         return waiting.popleft()
 
     def close(self) -> None:
-        """End all waits when the server stops."""
+        """End all waits for commands when the server stops."""
         self._is_closed = True
         self._wake()
 

@@ -36,8 +36,9 @@ _log = logging.getLogger("pegboard.server")
 class Member:
     """An open App, the task that forwards its events, and its running sessions.
 
-    `users` counts the requests and turns that use the App. It is `outdated` if the user's settings
-    have changed since it was opened. If it is `adopted`, another part of the program closes it.
+    `users` counts the requests and turns that use the App. An App is `outdated` if the user's
+    settings have changed since it was opened. If an App is `adopted`, the code that opened it also
+    closes it.
     """
 
     app: App
@@ -60,7 +61,7 @@ class Member:
 
 
 class Pool:
-    """The open Apps by directory, with their tasks.
+    """The Apps that the server has open, by directory, with the tasks that forward their events.
 
     `on_open` is called with each App before its first use. `running` records the running sessions
     in files; with None, they are not recorded.
@@ -101,7 +102,7 @@ class Pool:
         return member.app
 
     async def adopt(self, app: App) -> None:
-        """Add an App that another part of the program has opened, and will close."""
+        """Add an App that other code, such as the CLI, has opened and will close."""
         place = app.workspace.directory
         task = asyncio.create_task(self._joined(app), name=f"adopt {place}")
         self._opening[place] = task
@@ -115,21 +116,21 @@ class Pool:
         member.relay.add_done_callback(forget)
 
     def is_adopted(self, app: App) -> bool:
-        """Return whether another part of the program has opened the App."""
+        """Return whether other code than this pool has opened the App."""
         return any(member.app is app and member.adopted for member in self.members())
 
     def members(self) -> tuple[Member, ...]:
-        """Return the open Apps, with their tasks."""
+        """Return the open Apps, with the tasks that forward their events."""
         done = (task for task in self._opening.values() if task.done() and not task.cancelled())
         return tuple(task.result() for task in done if task.exception() is None)
 
     def member(self, app: App) -> Member:
-        """Return the entry of an open App."""
+        """Return the pool's entry for an open App."""
         return next(member for member in self.members() if member.app is app)
 
     @contextmanager
     def hold(self, app: App) -> Iterator[None]:
-        """Keep an App open during the block, unless its directory is closed on purpose."""
+        """Keep an App open within the `with` block, unless its directory is closed on purpose."""
         member = next((member for member in self.members() if member.app is app), None)
         if member is None:
             yield
@@ -145,14 +146,14 @@ class Pool:
                 task.add_done_callback(self._renewing.discard)
 
     def trust(self, directory: Path, decision: Decision) -> None:
-        """Trust the directory's present code when its App is next opened, until the server stops.
+        """Store the decision to trust a directory's code, for the next time that its App is opened.
 
         If a file of the code changes, the user is asked again.
         """
         self._trusted[directory] = decision
 
     async def close(self, directory: Path) -> None:
-        """Stop the work in a directory, and close its App, if it is open."""
+        """Stop the work in a directory, and close the directory's App if the App is open."""
         task = self._opening.pop(directory, None)
         if task is None:
             return
@@ -162,13 +163,13 @@ class Pool:
             await member.relay  # it ends with the App, which closes its subscriptions
 
     async def renew(self) -> None:
-        """Close each App as soon as it is idle, so that it is opened again with current files."""
+        """Close each App as soon as it is idle, so that its next use reads the current files."""
         for member in self.members():
             member.outdated = True
             await self._drop_old(member.app.workspace.directory)
 
     async def _drop_old(self, directory: Path) -> None:
-        """Close the directory's App if it is idle and outdated."""
+        """Close the directory's App if the App is idle and outdated."""
         task = self._opening.get(directory)
         if task is None or not task.done() or task.cancelled() or task.exception() is not None:
             return
@@ -177,7 +178,7 @@ class Pool:
             await self.close(directory)
 
     async def sweep(self) -> None:
-        """Close Apps that have been idle for long, until the task is cancelled."""
+        """Close Apps that have been idle for long, until the calling task is cancelled."""
         while True:
             await asyncio.sleep(SWEEP_S)
             for member in self._stale():
@@ -196,7 +197,7 @@ class Pool:
         await asyncio.gather(*self._renewing)
 
     def _stale(self) -> list[Member]:
-        """Return the Apps to close: those unused for long, or the oldest if there are too many."""
+        """Return the Apps to close: Apps unused for long, or the oldest if too many are open."""
         resting = [
             member
             for member in self.members()

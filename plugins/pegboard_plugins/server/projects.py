@@ -63,7 +63,7 @@ async def paths(app: Here, state: Served) -> Response:
 
 @routes.get("/project", **operation("project.list", gives=tuple[Project, ...]))
 async def projects(app: Here) -> Response:
-    """List the projects in the database, including the current one."""
+    """List the projects in the database, including the request's project."""
     known = await app.storage.projects()
     rest = tuple(each for each in known if each.id != app.workspace.project_id)
     return answer((await _current(app), *rest))
@@ -71,13 +71,13 @@ async def projects(app: Here) -> Response:
 
 @routes.get("/project/current", **operation("project.current", gives=Project))
 async def current(app: Here) -> Response:
-    """Return the project of the directory."""
+    """Return the project of the request's directory."""
     return answer(await _current(app))
 
 
 @routes.post("/project/git/init", **operation("project.initGit", gives=Project))
 async def init_git(app: Here, state: Served) -> Response:
-    """Create a git repository in the project's directory if it has none; return the project.
+    """Create a git repository in the directory of a project without one; return the project.
 
     The sessions of the directory then belong to the repository's project.
     """
@@ -117,7 +117,7 @@ async def directories(projectID: str, app: Here) -> Response:
 
 @routes.get("/vcs", **operation("vcs.get", gives=Branch))
 async def vcs(app: Here) -> Response:
-    """Return the checked-out branch, and the default branch if there is one."""
+    """Return the checked-out branch, and the default branch if the repository has one."""
     name = await asyncio.to_thread(lambda: branch(app.workspace))
     return answer(Branch(branch=name or "", default_branch=await default_branch(app)))
 
@@ -130,7 +130,7 @@ async def vcs_status(app: Here) -> Response:
 
 @routes.get("/vcs/diff/raw", **operation("vcs.diff.raw", gives=str, media="text/x-diff"))
 async def vcs_raw_diff(app: Here) -> Response:
-    """Return one patch of all files that differ from the last commit."""
+    """Return a single patch of all files that differ from the last commit."""
     found = await differences(app, PATCH_CONTEXT)
     patch = "".join(each.patch for each in found)
     return Response(patch, media_type="text/x-diff; charset=utf-8")
@@ -146,7 +146,7 @@ async def vcs_diff(app: Here, mode: str = "git", context: int = PATCH_CONTEXT) -
 
 
 async def _current(app: App) -> Project:
-    """Return the project from the database, or from its folder."""
+    """Return the project from the database, or from its folder if the database lacks it."""
     workspace = app.workspace
     for each in await app.storage.projects():
         if each.id == workspace.project_id:
@@ -162,7 +162,7 @@ async def _current(app: App) -> Project:
 
 
 def _creation_ms(folder: Path) -> int:
-    """Return the folder's creation time in milliseconds since 1970; 0 if it is gone."""
+    """Return a folder's creation time in milliseconds since 1970; 0 if the folder is gone."""
     try:
         return int(folder.stat().st_ctime * 1000)
     except OSError:

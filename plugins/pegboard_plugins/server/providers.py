@@ -28,7 +28,7 @@ routes = APIRouter()
 
 
 class KnownProviders(Rest, frozen=True):
-    """All providers, and those that can be used."""
+    """All known providers, with the ids of the providers that have a key."""
 
     all: tuple[ProviderListing, ...]
     default: dict[str, str]
@@ -62,7 +62,7 @@ def _as_shown(providers: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 @routes.get("/provider/auth", **operation("provider.auth", gives=dict[str, Any]))
 async def ways(_app: Here) -> Response:
-    """Return no other ways to sign in, because providers only take keys."""
+    """Return no other ways to sign in to providers, because they only take keys."""
     return answer({})
 
 
@@ -79,7 +79,7 @@ async def sign_in(providerID: str) -> Response:
 
 @routes.put("/auth/{providerID}", **operation("auth.set", gives=bool, takes=Auth))
 async def put_key(request: Request, providerID: str, state: Served) -> Response:
-    """Store the provider's key or token; idle projects use it from now on."""
+    """Store a provider's key or token; projects use the new key as soon as they are idle."""
     body: Auth = await body_of(request, Auth)  # type: ignore[arg-type] # a union is no class
     await asyncio.to_thread(state.keys.put, _provider_name(providerID), to_json(body))
     await state.pool.renew()

@@ -27,7 +27,7 @@ _PTY = "/pty/{ptyID}"
 
 
 class PtyBody(Wire, frozen=True):
-    """A new terminal; without a command it runs the user's shell."""
+    """The request for a new terminal; without a command, the terminal runs the user's shell."""
 
     command: str | None = None
     args: tuple[str, ...] | None = None
@@ -60,7 +60,7 @@ class ShellEntry(Rest, frozen=True):
 
 @routes.get("/pty", **operation("pty.list", gives=tuple[Pty, ...]))
 async def terminals(app: Here, state: Served) -> Response:
-    """List the terminals of the directory."""
+    """List the terminals of the request's directory."""
     return answer(state.terminals.of(app.workspace.directory))
 
 
@@ -72,7 +72,7 @@ async def shells() -> Response:
 
 @routes.post("/pty", **operation("pty.create", gives=Pty, takes=PtyBody))
 async def create(request: Request, app: Here, state: Served) -> Response:
-    """Open a terminal in the directory, or in a folder of its project."""
+    """Open a terminal in the request's directory, or in a folder of its project."""
     body = await body_of(request, PtyBody)
     order = TerminalOrder(
         command=body.command or None, args=body.args or (), cwd=body.cwd, env=body.env or {}
@@ -82,7 +82,7 @@ async def create(request: Request, app: Here, state: Served) -> Response:
 
 @routes.get(_PTY, **operation("pty.get", gives=Pty))
 async def terminal(ptyID: str, app: Here, state: Served) -> Response:
-    """Return the terminal."""
+    """Return a terminal of the project."""
     return answer(state.terminals.get(app.workspace.directory, ptyID).pty)
 
 
@@ -97,14 +97,14 @@ async def update(request: Request, ptyID: str, app: Here, state: Served) -> Resp
 
 @routes.delete(_PTY, **operation("pty.remove", gives=bool))
 async def remove(ptyID: str, app: Here, state: Served) -> Response:
-    """End the terminal and all processes that it started."""
+    """End a terminal and all processes that it started."""
     await state.terminals.remove(state.terminals.get(app.workspace.directory, ptyID))
     return answer(value=True)
 
 
 @routes.post(_PTY + "/connect-token", **operation("pty.connectToken", gives=PtyToken))
 async def connect_token(request: Request, ptyID: str, app: Here, state: Served) -> Response:
-    """Return a ticket for one connection, for a client that sends its credentials in headers."""
+    """Return a ticket for one connection, for clients that send credentials in headers."""
     opened = state.terminals.get(app.workspace.directory, ptyID)
     if request.headers.get(TICKET_HEADER) != "1":
         message = f"a ticket is for requests with the header {TICKET_HEADER}: 1"
@@ -124,7 +124,7 @@ async def no_upgrade(ptyID: str, app: Here, state: Served) -> Response:
 
 @routes.websocket(_PTY + "/connect")
 async def connect(socket: WebSocket, ptyID: str) -> None:
-    """Send the terminal's screen from a position on, then its output; write received text to it."""
+    """Send a terminal's screen text, then its new output; write received text to the terminal."""
     state = state_of(socket)
     try:
         app = await app_of(socket, state)
@@ -156,7 +156,7 @@ async def _typed(socket: WebSocket, opened: OpenTerminal) -> None:
 
 
 async def _send_screen(socket: WebSocket, screen: ScreenText, place: int) -> None:
-    """Send the terminal's output until it ends; a slow client misses some."""
+    """Send a terminal's output until the terminal ends; a slow client misses some output."""
     told = False
     try:
         while True:
@@ -177,7 +177,7 @@ async def _send_screen(socket: WebSocket, screen: ScreenText, place: int) -> Non
 
 
 def _place(socket: WebSocket, screen: ScreenText) -> int:
-    """Return the position at which to continue: the client's `cursor`, -1 for the end, or 0."""
+    """Return the position to send output from: the client's `cursor`, -1 for the end, or 0."""
     try:
         cursor = int(socket.query_params.get("cursor", ""))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Routes to control terminal interfaces, and for the log and the server's own state."""
+"""Routes that control terminal interfaces, write to the log, and report the server's state."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -59,7 +59,7 @@ _log = logging.getLogger("pegboard.client")
 
 
 class Spoken(Rest, frozen=True):
-    """An event for terminal interfaces."""
+    """An event or command for terminal interfaces."""
 
     type: str
     properties: dict[str, Any]
@@ -67,20 +67,20 @@ class Spoken(Rest, frozen=True):
 
 @routes.get("/global/health", **operation("global.health", gives=Health))
 async def health() -> Response:
-    """Report that the server runs, with its version."""
+    """Report that the server runs, with the server's version."""
     return answer(Health(healthy=True, version=__version__))
 
 
 @routes.get("/doc", **operation("doc", gives=dict[str, Any]))
 async def doc(request: Request) -> Response:
-    """Return this API as an OpenAPI document."""
+    """Return the server's API as an OpenAPI document."""
     state = request.app.state
     return answer(with_plugins(document(state.routers), state.plugins))
 
 
 @routes.post("/log", **operation("app.log", gives=bool, takes=LogBody))
 async def log(request: Request) -> Response:
-    """Write the line to the log."""
+    """Write a client's line to the server's log."""
     body = await body_of(request, LogBody)
     _log.log(_LEVELS[body.level], "%s: %r", body.service[:80], body.message[:2000])
     return answer(value=True)
@@ -88,14 +88,14 @@ async def log(request: Request) -> Response:
 
 @routes.post("/instance/dispose", **operation("instance.dispose", gives=bool))
 async def dispose(app: Here, state: Served) -> Response:
-    """Stop all work in the directory, and close its App."""
+    """Stop all work in the request's directory, and close the directory's App."""
     await _dispose(state, app)
     return answer(value=True)
 
 
 @routes.post("/global/dispose", **operation("global.dispose", gives=bool))
 async def dispose_all(state: Served) -> Response:
-    """Stop all work, and close all Apps."""
+    """Stop all work in all directories, and close all Apps."""
     for member in state.pool.members():
         await _dispose(state, member.app)
     state.feed.say("global.disposed", {})
@@ -116,14 +116,14 @@ async def _dispose(state: Served, app: Here) -> None:
 )
 @routes.post("/tui/show-toast", **operation("tui.showToast", gives=bool, takes=dict[str, Any]))
 async def speak(request: Request, app: Here, state: Served) -> Response:
-    """Pass a command to the terminal interfaces of the directory."""
+    """Pass a command to the terminal interfaces of the request's directory."""
     said = Spoken(type=_SPOKEN[request.url.path], properties=await body_of(request, dict[str, Any]))
     return _say(said, InterfaceOrder(path=request.url.path, body=said.properties), app, state)
 
 
 @routes.post("/tui/publish", **operation("tui.publish", gives=bool, takes=Spoken))
 async def publish(request: Request, app: Here, state: Served) -> Response:
-    """Pass an event to the terminal interfaces of the directory."""
+    """Pass an event to the terminal interfaces of the request's directory."""
     said = await body_of(request, Spoken)
     return _say(said, InterfaceOrder(path=request.url.path, body=said), app, state)
 
@@ -151,7 +151,7 @@ async def execute(request: Request, app: Here, state: Served) -> Response:
 
 
 def order_routes() -> APIRouter:
-    """Return the routes for single commands of terminal interfaces."""
+    """Return the routes that each send one command to terminal interfaces."""
     orders = APIRouter()
     for path, (name, command) in _ORDERS.items():
         orders.add_api_route(path, _order(command), methods=["POST"], **operation(name, gives=bool))
@@ -169,7 +169,7 @@ def _order(command: str) -> Callable[..., Awaitable[Response]]:
 
 @routes.get("/tui/control/next", **operation("tui.control.next", gives=InterfaceOrder))
 async def next_order(request: Request, app: Here, state: Served) -> Response:
-    """Wait for the next command to a terminal interface, and return it.
+    """Wait for the next command to a terminal interface, and return the command.
 
     Commands are stored only after the first such request. If the client leaves while it waits, no
     command is lost.
@@ -183,7 +183,7 @@ async def next_order(request: Request, app: Here, state: Served) -> Response:
 
 @routes.post("/tui/control/response", **operation("tui.control.response", gives=bool, takes=Any))
 async def order_done(request: Request, _app: Here) -> Response:
-    """Return true: commands count as done when they are stored, so no request waits for this."""
+    """Return true without effect: a command counts as done when it is stored."""
     await body_of(request, object)
     return answer(value=True)
 

@@ -16,7 +16,7 @@ _NS_PER_MS = 1_000_000
 
 @dataclass(slots=True)
 class _RepeatedText:
-    """A text in progress, and the length at which the whole text is sent next."""
+    """A streamed text part, and the length at which its whole text is sent next."""
 
     part: TextPart | ReasoningPart
     pieces: list[str]
@@ -28,7 +28,7 @@ class _RepeatedText:
         self.letters += len(text)
 
     def repeated(self) -> Event:
-        """Return the event with the part in its current state."""
+        """Return an event with the part's whole text so far."""
         self.due = GROWTH * self.letters
         part = replace(self.part, text="".join(self.pieces))
         instant = time_ns() // _NS_PER_MS
@@ -36,13 +36,13 @@ class _RepeatedText:
 
 
 class Repeats:
-    """The texts in progress, from the events of one App."""
+    """The streamed text parts of one App, collected for clients that do not understand deltas."""
 
     def __init__(self) -> None:
         self._texts: dict[str, _RepeatedText] = {}
 
     def take(self, event: Event) -> Event | None:
-        """Return the event to send after this one to clients without deltas, or None."""
+        """Return an event with a text's whole content for clients without deltas, if it is due."""
         match event.properties:
             case PartUpdated(part=TextPart() | ReasoningPart() as part):
                 self._begin(part)
@@ -60,7 +60,7 @@ class Repeats:
         return None
 
     def _begin(self, part: TextPart | ReasoningPart) -> None:
-        """Start to record a new part, or stop if the part has ended."""
+        """Start to collect the text of a new part, or stop if the part has ended."""
         if part.time is not None and part.time.end is None:
             self._texts[part.id] = _RepeatedText(part, [part.text], len(part.text))
         else:

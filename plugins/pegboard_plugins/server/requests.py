@@ -1,4 +1,4 @@
-"""Routes for waiting permission requests and questions, and for their answers."""
+"""Routes for permission requests and questions that wait for an answer, and for the answers."""
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -26,7 +26,7 @@ routes = APIRouter()
 
 @routes.get("/permission", **operation("permission.list", gives=tuple[PermissionRequest, ...]))
 async def permissions(app: Here, state: Served) -> Response:
-    """List the waiting permission requests."""
+    """List the permission requests that wait for an answer."""
     return answer((*app.permissions.pending(), *state.elsewhere(app).permissions))
 
 
@@ -35,7 +35,7 @@ async def permissions(app: Here, state: Served) -> Response:
     **operation("permission.reply", gives=bool, takes=ReplyBody),
 )
 async def reply(request: Request, requestID: str, app: Here, state: Served) -> Response:
-    """Answer the permission request."""
+    """Answer a permission request that waits."""
     body = await body_of(request, ReplyBody)
     request_id = valid_id("permission", requestID)
     asked_in = _permission_app(_apps(request, state, app), request_id)
@@ -57,7 +57,7 @@ async def reply(request: Request, requestID: str, app: Here, state: Served) -> R
     **operation("permission.respond", gives=bool, takes=ResponseBody),
 )
 async def respond(request: Request, opened: AtSession, permissionID: str) -> Response:
-    """Answer the permission request, in the form of older clients."""
+    """Answer a permission request, in the form that older OpenCode clients send."""
     body = await body_of(request, ResponseBody)
     request_id = valid_id("permission", permissionID)
     waiting = opened.app.permissions.pending(opened.session.id)
@@ -69,7 +69,7 @@ async def respond(request: Request, opened: AtSession, permissionID: str) -> Res
 
 @routes.get("/question", **operation("question.list", gives=tuple[QuestionRequest, ...]))
 async def questions(app: Here, state: Served) -> Response:
-    """List the waiting questions."""
+    """List the questions that wait for an answer."""
     return answer((*app.questions.pending(), *state.elsewhere(app).questions))
 
 
@@ -78,7 +78,7 @@ async def questions(app: Here, state: Served) -> Response:
     **operation("question.ask", gives=Answers | None, takes=QuestionsBody),
 )
 async def ask(request: Request, opened: AtSession, state: Served) -> Response:
-    """Ask the user the client's own questions; return the answers, or null without any."""
+    """Ask the user the questions in the body; return the answers, or null if no user is present."""
     body = await body_of(request, QuestionsBody)
     if not body.questions:
         raise InvalidInputError("there is no question to ask")
@@ -99,7 +99,7 @@ async def _ask(
     **operation("question.reply", gives=bool, takes=AnswersBody),
 )
 async def answer_question(request: Request, requestID: str, app: Here, state: Served) -> Response:
-    """Answer the questions."""
+    """Answer the questions of a question request."""
     body = await body_of(request, AnswersBody)
     request_id = valid_id("question", requestID)
     asked_in = _question_app(_apps(request, state, app), request_id)
@@ -109,7 +109,7 @@ async def answer_question(request: Request, requestID: str, app: Here, state: Se
 
 @routes.post("/question/{requestID}/reject", **operation("question.reject", gives=bool))
 async def reject_question(request: Request, requestID: str, app: Here, state: Served) -> Response:
-    """Decline the questions."""
+    """Decline the questions of a question request."""
     request_id = valid_id("question", requestID)
     await _question_app(_apps(request, state, app), request_id).reject_question(request_id)
     return answer(value=True)

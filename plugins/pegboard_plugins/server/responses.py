@@ -1,4 +1,4 @@
-"""The responses of routes: values of the protocol as JSON, and errors in its form."""
+"""The responses of routes: JSON values, and errors in the format of OpenCode's protocol."""
 
 import asyncio
 import json
@@ -46,11 +46,11 @@ class PeerError(PegboardError):
 
 
 class UnsupportedError(PegboardError):
-    """An error for an operation of the protocol without an equivalent in Pegboard."""
+    """An operation of OpenCode's protocol that Pegboard lacks."""
 
 
 class BodyError(InvalidInputError):
-    """An error for a body that the route does not accept; the message says where."""
+    """A request body that the route does not accept; the message names the invalid field."""
 
 
 _STATUS: tuple[tuple[type[PegboardError], int, str], ...] = (
@@ -67,19 +67,19 @@ _STATUS: tuple[tuple[type[PegboardError], int, str], ...] = (
 
 
 def answer(value: object, *, status: int = 200) -> Response:
-    """Return the value as a JSON response; a struct of the schema gets the protocol's names."""
+    """Return a value as a JSON response, with the field names of OpenCode's protocol."""
     return as_json(encode(value), status=status)
 
 
 def as_json(
     body: bytes, *, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Return a response with this JSON as its body."""
+    """Return a response with `body` as its JSON content."""
     return _Json(body, status_code=status, headers=headers, media_type=JSON)
 
 
 class _Json(Response):
-    """A JSON response; Pegboard's own fields are removed for clients that do not ask for them."""
+    """A JSON response without Pegboard's own fields, unless the client asks for these fields."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         body = for_client(bytes(self.body), Headers(scope=scope))
@@ -89,12 +89,12 @@ class _Json(Response):
 
 
 def problem(status: int, name: str, message: str, **facts: object) -> Response:
-    """Return an error in the protocol's form; `facts` follow the message."""
+    """Return an error in the format of OpenCode's protocol; `facts` follow the message."""
     return answer({"name": name, "data": {"message": message, **facts}}, status=status)
 
 
 def failure(error: PegboardError) -> Response:
-    """Return the answer for an error."""
+    """Return the error response for a Pegboard error."""
     message = mask_text(str(error))
     if isinstance(error, NotFoundError) and error.kind in _TAGGED:
         tag, place = _TAGGED[error.kind]
@@ -111,7 +111,7 @@ def failure(error: PegboardError) -> Response:
 
 
 def _facts(error: PegboardError) -> dict[str, object]:
-    """Return the fields that the protocol's clients expect with the message."""
+    """Return the fields that OpenCode's clients expect in addition to the error message."""
     match error:
         case BodyError():
             return {"kind": "Payload"}
@@ -125,7 +125,7 @@ def _facts(error: PegboardError) -> dict[str, object]:
 def _tagged_response(
     status: int, tag: str, message: str, facts: Mapping[str, str], *, name: str | None = None
 ) -> Response:
-    """Return an error with a tag for newer clients, and a name for other clients."""
+    """Return an error with a tag, which newer OpenCode clients read, and a name for others."""
     told = {"name": name or tag, "data": {"message": message}}
     return answer({**told, "_tag": tag, **facts, "message": message}, status=status)
 
@@ -166,6 +166,6 @@ def _refuse_twins(raw: bytes) -> None:
 
 
 def _break_before_place(text: str) -> str:
-    """Put the position of the error on its own line, as the protocol's clients show it."""
+    """Put the position in a decoding error on its own line, as OpenCode's clients show it."""
     message, found, place = text.partition(" - at `$")
     return f"{message}\n  at {place.removesuffix('`')}" if found else message

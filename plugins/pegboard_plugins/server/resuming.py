@@ -1,4 +1,4 @@
-"""The unfinished work of an earlier server, resumed by the next one."""
+"""The resumption of sessions that an earlier server process left unfinished."""
 
 import asyncio
 import logging

@@ -49,7 +49,7 @@ class RunningSessions:
             _log.warning("cannot record that %s runs: %s; it will not go on", session_id, error)
 
     def left(self) -> list[tuple[str, Path]]:
-        """Return the sessions with a file, and their directories; blocks."""
+        """Return the sessions that an earlier server left running, and their directories."""
         found = []
         for file in sorted(self._folder.glob("ses_*")):
             with suppress(OSError):  # its session has ended

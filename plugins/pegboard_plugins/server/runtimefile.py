@@ -12,9 +12,9 @@ import msgspec
 
 
 class RuntimeFile:
-    """A file that its server keeps locked; a file without a lock belongs to a dead server.
+    """A file that a running server keeps locked; a file without a lock belongs to a dead server.
 
-    `locked` is the open file. The file is removed at the end of the context.
+    `locked` is the descriptor of the open file. The file is removed when the context ends.
     """
 
     def __init__(self, path: Path, locked: int) -> None:
@@ -33,7 +33,7 @@ class RuntimeFile:
         self.remove()
 
     def remove(self) -> None:
-        """Remove the file, unless another server owns it now; a second call does nothing."""
+        """Remove the file unless another server has replaced it; a second call does nothing."""
         if self._file is None:
             return
         try:
@@ -47,7 +47,7 @@ class RuntimeFile:
 
 
 def write_runtime_file(path: Path, facts: Mapping[str, object]) -> RuntimeFile:
-    """Write a file with these facts, readable only by its owner; replace an older one.
+    """Write a file with the server's `facts`, readable only by this user; replace an older file.
 
     The files of dead servers are removed.
     """
@@ -68,7 +68,7 @@ def write_runtime_file(path: Path, facts: Mapping[str, object]) -> RuntimeFile:
 
 
 def _remove_dead(rest: Path) -> None:
-    """Remove the file if no living server has locked it."""
+    """Remove a runtime file if no living server has locked it."""
     try:
         file = os.open(rest, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:  # it is gone, or none of ours

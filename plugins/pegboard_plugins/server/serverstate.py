@@ -56,14 +56,14 @@ class ServerState:
     fleet: ServerFleet | None = None
 
     def start(self, work: Coroutine[Any, Any, _Value], name: str) -> "asyncio.Task[_Value]":
-        """Start a task that goes on after its client leaves; `aclose` ends it."""
+        """Start a task that goes on even if its client disconnects; `aclose` ends it."""
         task = asyncio.create_task(work, name=name)
         self.work.add(task)
         task.add_done_callback(self._finished)
         return task
 
     def elsewhere(self, app: App) -> Elsewhere:
-        """Return the App's running sessions and waiting requests on other servers of the fleet."""
+        """Return the project's running sessions and waiting requests on other servers."""
         return self.fleet.elsewhere(app) if self.fleet is not None else Elsewhere()
 
     def _finished(self, task: "asyncio.Task[Any]") -> None:
@@ -73,7 +73,7 @@ class ServerState:
             _log.error("%s failed", task.get_name(), exc_info=error)
 
     async def aclose(self) -> None:
-        """Cancel the running tasks, wait for their end, and close all Apps."""
+        """Cancel the tasks of requests, wait until they have ended, and close all Apps."""
         await self.terminals.aclose()
         if self.fleet is not None:
             await self.fleet.aclose()
@@ -94,9 +94,9 @@ Served = Annotated[ServerState, Depends(state_of)]
 
 
 def named_directory(connection: HTTPConnection) -> str:
-    """Return the directory that a request names by query or header; empty if none.
+    """Return the directory that a request names by query or header; "" if the request names none.
 
-    Newer clients percent-encode the header, older ones do not.
+    Newer clients percent-encode the header, older clients do not.
     """
     query = connection.query_params
     named = query.get("directory") or query.get("location[directory]")
@@ -119,7 +119,7 @@ def asked_directory(connection: HTTPConnection, state: ServerState) -> Path:
 
 
 def _unquoted(header: str) -> str:
-    """Decode the header as UTF-8, or else as Latin-1, as browsers send it."""
+    """Decode a header as UTF-8; if that fails, as Latin-1, which browsers send."""
     raw = unquote_to_bytes(header.encode("latin-1"))
     try:
         return raw.decode()
@@ -130,8 +130,8 @@ def _unquoted(header: str) -> str:
 async def app_of(connection: HTTPConnection, state: Served) -> App:
     """Return the App of the request's directory, opened at its first use.
 
-    :raises InvalidInputError: when it is not a directory.
-    :raises PermissionDeniedError: when it is the system's.
+    :raises InvalidInputError: when the path is not a directory.
+    :raises PermissionDeniedError: when the directory belongs to the operating system.
     """
     return await state.pool.app(asked_directory(connection, state))
 
@@ -149,7 +149,7 @@ Followed = Annotated[App, Depends(app_of)]
 
 @dataclass(frozen=True, slots=True)
 class OpenSession:
-    """A session, and the App that runs it."""
+    """A session together with the App that runs the session."""
 
     app: App
     session: Session
@@ -203,7 +203,7 @@ def known_agent(app: App, name: str | None) -> str | None:
 
 
 def valid_id(kind: "str", text: str) -> str:
-    """Return `text` if it is a valid id of this kind.
+    """Return `text` if it is a valid id of the given kind.
 
     :raises NotFoundError: when the id is invalid, because no object can have it.
     """

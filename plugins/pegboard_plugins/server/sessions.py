@@ -181,7 +181,7 @@ async def session(opened: AtSession) -> Response:
     "/session/{sessionID}", **operation("session.update", gives=Session, takes=SessionChange)
 )
 async def update(request: Request, opened: AtSession) -> Response:
-    """Change the session, also while it runs, and return it."""
+    """Change the session, even during a turn, and return the changed session."""
     body = await body_of(request, SessionChange)
     archived = UNSET if body.time is None else body.time.archived
     change = ChangeSession(
@@ -199,7 +199,7 @@ async def update(request: Request, opened: AtSession) -> Response:
 
 @routes.delete("/session/{sessionID}", **operation("session.delete", gives=bool))
 async def delete(opened: AtSession) -> Response:
-    """Delete the session and its subagents'."""
+    """Delete the session and the sessions of its subagents."""
     await opened.app.delete_session(opened.session.id)
     return answer(value=True)
 
@@ -208,7 +208,7 @@ async def delete(opened: AtSession) -> Response:
     "/session/{sessionID}/children", **operation("session.children", gives=tuple[Session, ...])
 )
 async def children(opened: AtSession) -> Response:
-    """List the subagents' sessions."""
+    """List the sessions of the session's subagents."""
     return answer(await opened.app.children(opened.session.id))
 
 
@@ -222,7 +222,7 @@ async def todos(opened: AtSession) -> Response:
 async def diff(
     opened: AtSession, message_id: Annotated[str | None, Query(alias="messageID")] = None
 ) -> Response:
-    """Return the files that the session, or the answer to one prompt, changed."""
+    """Return the files that the session, or the answer to one prompt, has changed."""
     return answer(await session_diff(opened.app, opened.session.id, message_id=message_id))
 
 
@@ -230,7 +230,7 @@ async def diff(
     "/session/{sessionID}/fork", **operation("session.fork", gives=Session, takes=ForkBody)
 )
 async def fork(request: Request, opened: AtSession) -> Response:
-    """Create a session with a copy of the messages, all or those before one message."""
+    """Create a session with a copy of all messages, or of the messages before a given message."""
     body = await body_of(request, ForkBody)
     return answer(await forked(opened.app, opened.session.id, body.message_id))
 
@@ -265,7 +265,7 @@ def _publish_rest(state: ServerState, session: Session) -> None:
     "/session/{sessionID}/revert", **operation("session.revert", gives=Session, takes=RevertBody)
 )
 async def revert(request: Request, opened: AtFolder, state: Served) -> Response:
-    """Set the session and its files back to before a message; an event lists skipped files."""
+    """Restore the session and its files to before a message; an event lists skipped files."""
     body = await body_of(request, RevertBody)
     done = await reverted(opened.app, opened.session.id, body.message_id, body.part_id)
     _tell_left(state, opened.app, done.warning)
@@ -274,14 +274,14 @@ async def revert(request: Request, opened: AtFolder, state: Served) -> Response:
 
 @routes.post("/session/{sessionID}/unrevert", **operation("session.unrevert", gives=Session))
 async def unrevert(opened: AtFolder, state: Served) -> Response:
-    """Undo the revert of the session and its files; an event lists skipped files."""
+    """Undo a revert of the session and its files; an event lists files left unchanged."""
     done = await unreverted(opened.app, opened.session.id)
     _tell_left(state, opened.app, done.warning)
     return answer(done.session)
 
 
 def _tell_left(state: ServerState, app: App, text: str) -> None:
-    """Notify terminal interfaces of skipped files, since they do not know `session.warning`."""
+    """Notify terminal interfaces of files left unchanged, since they ignore `session.warning`."""
     if text:
         notice = {"title": "Not undone", "message": text, "variant": "warning"}
         directory = app.workspace.directory

@@ -54,9 +54,9 @@ def shell(env: Mapping[str, str]) -> str:
 
 
 def _folder(workspace: Workspace, named: str | None) -> Path:
-    """Return the folder in which the program starts.
+    """Return the folder in which to start a program; without a name, the project's directory.
 
-    :raises PermissionDeniedError: when it is outside of the project.
+    :raises PermissionDeniedError: when the folder is outside of the project.
     """
     if named is None:
         return workspace.directory

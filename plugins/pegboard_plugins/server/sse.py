@@ -1,4 +1,4 @@
-"""Event streams: `/event` for one directory, `/global/event` for all."""
+"""The event streams: `/event` for one directory, `/global/event` for all directories."""
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
@@ -35,10 +35,10 @@ Wrap = Callable[[EventFrame], bytes]
 async def directory_events(
     app: Followed, state: Served, last_event_id: LastId = None, *, ids: WithIds = False
 ) -> Response:
-    """Stream the events of one directory.
+    """Stream the events of the request's directory.
 
-    The oldest clients use this route without ids. They get the text of an answer as whole parts,
-    too.
+    The oldest clients use this route without ids. They also get the text of an answer as whole
+    parts.
     """
     numbered = ids or last_event_id is not None
     stream = _Stream(state.feed, _bare, ids=numbered, repeats=not numbered)
@@ -49,7 +49,7 @@ async def directory_events(
 async def all_events(
     state: Served, last_event_id: LastId = None, *, ids: WithIds = False
 ) -> Response:
-    """Stream the events of all directories, each in an envelope with its directory."""
+    """Stream the events of all directories, each in a JSON object with its directory."""
     stream = _Stream(state.feed, EventFrame.envelope, ids=ids or last_event_id is not None)
     return _EventStream(partial(stream.frames, None, last_event_id))
 
@@ -81,7 +81,7 @@ async def _with_known(
 
 
 def _for_server(frame: EventFrame) -> bytes:
-    """Return an event in its envelope, with `known` if it only describes the present state."""
+    """Encode an event for another server; `known` marks an event that repeats a present state."""
     marks = (
         b',"repeats":true' if frame.repeats else b"",
         b"" if frame.number else b',"known":true',
@@ -90,7 +90,7 @@ def _for_server(frame: EventFrame) -> bytes:
 
 
 class _EventStream(StreamingResponse):
-    """An event stream that stops listening when its client leaves; compressed on request."""
+    """An HTTP response with an event stream, which ends when the client disconnects."""
 
     def __init__(self, frames: Callable[..., AsyncGenerator[bytes, None]]) -> None:
         super().__init__((), headers=_HEADERS, media_type="text/event-stream")
@@ -110,7 +110,7 @@ class _EventStream(StreamingResponse):
 
 
 class _Stream:
-    """The stream of one client; frames have `id:` lines if the client asks for them."""
+    """The frames of one client's event stream, with `id:` lines if the client asks for ids."""
 
     def __init__(
         self, feed: EventFeed, wrap: Wrap, *, ids: bool, repeats: bool = False, own: bool = False
@@ -124,7 +124,7 @@ class _Stream:
     async def frames(
         self, directory: Path | None, after: str | None, *, coded: bool
     ) -> AsyncGenerator[bytes, None]:
-        """Yield the encoded frames until the client leaves or the server ends the stream."""
+        """Yield encoded frames until the client leaves or the server closes the stream."""
         listener = self._feed.listen(
             directory, after=after, repeats=self._repeats, coded=coded, own=self._own_frames
         )

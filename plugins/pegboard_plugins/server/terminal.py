@@ -1,4 +1,4 @@
-"""Programs at a pseudo-terminal, with all processes that they start."""
+"""Programs that run in a pseudo-terminal, with all processes that the programs start."""
 
 import asyncio
 import os
@@ -35,7 +35,7 @@ class TerminalSize(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Terminal:
-    """A program at a new terminal; `aclose` ends it with all its children.
+    """A program in a new pseudo-terminal; `aclose` ends the program with all its children.
 
     `on_output` is called with the program's output, on the event loop. `exited` is set to the exit
     code when the program has ended and all output is delivered. A signal counts as 128 plus its
@@ -68,9 +68,9 @@ class Terminal:
         size: TerminalSize,
         on_output: Callable[[bytes], None],
     ) -> "Terminal":
-        """Start the program.
+        """Start a program in a new pseudo-terminal.
 
-        :raises InvalidInputError: when there is no such program, or it cannot run there.
+        :raises InvalidInputError: when there is no such program, or the program cannot run there.
         """
         program = which(command[0], path=env.get("PATH"))
         if program is None or any("\0" in word for word in (*command, *env, *env.values())):
@@ -104,12 +104,12 @@ class Terminal:
 
     @property
     def pid(self) -> int:
-        """The process id of the program."""
+        """The process id of the terminal's program."""
         assert self._transport is not None
         return self._transport.get_pid()
 
     def resize(self, size: TerminalSize) -> None:
-        """Resize the terminal and notify the program.
+        """Resize the terminal and notify the terminal's program.
 
         :raises InvalidInputError: when there is no such size.
         """
@@ -123,7 +123,7 @@ class Terminal:
             fcntl.ioctl(self._master, termios.TIOCSWINSZ, packed)
 
     async def write(self, content: bytes) -> None:
-        """Write this as input; waits while the program does not read, until the terminal closes."""
+        """Write `content` as input; wait while the program does not read it."""
         async with self._writing:
             while content and not self._closed:
                 try:
@@ -145,7 +145,7 @@ class Terminal:
         await self._reap()
 
     async def _reap(self) -> None:
-        """Wait until all processes of the terminal have ended."""
+        """Wait until all processes that the terminal's program started have ended."""
         for _ in range(KILL_ROUNDS):
             if not self._family.kill(thorough=True):
                 break
@@ -155,7 +155,7 @@ class Terminal:
         self._transport.close()
 
     async def _room(self) -> None:
-        """Wait without a limit until the program reads or ends, as a user may have stopped it."""
+        """Wait until the program reads or ends; without a limit, as a user may suspend it."""
         free = self._loop.create_future()
         self._loop.add_writer(self._master, _settle, free)
         try:
@@ -177,7 +177,7 @@ class Terminal:
             self._loop.call_later(PAUSE_S, self._listen)
 
     def _read_output(self) -> bytes | None:
-        """Read the available output and pass it on; return None when the terminal is closed."""
+        """Pass available output to `on_output`; return None when the terminal is closed."""
         try:
             content = os.read(self._master, READ_BYTES)
         except BlockingIOError:
@@ -189,7 +189,7 @@ class Terminal:
         return content or None
 
     def _finish(self) -> None:
-        """Pass on the last output of an ended program, then its exit code."""
+        """Pass on the last output of the ended program, and set `exited` to its exit code."""
         assert self._transport is not None
         while not self._closed and self._read_output():
             pass
@@ -207,7 +207,7 @@ class Terminal:
 
 
 class _Watch(asyncio.SubprocessProtocol):
-    """The watch for the end of the program."""
+    """The asyncio protocol that reports the end of the terminal's program."""
 
     def __init__(self, ended: Callable[[], None]) -> None:
         self._finish = ended

@@ -33,7 +33,7 @@ MOST_TICKETS = 1000
 
 
 class Pty(Wire, frozen=True):
-    """A terminal; `exit_code` is set when its program has ended."""
+    """A terminal as clients see it; `exit_code` is set when the terminal's program has ended."""
 
     id: str
     title: str
@@ -46,7 +46,7 @@ class Pty(Wire, frozen=True):
 
 
 class PtyToken(Rest, frozen=True):
-    """A ticket that opens one connection, for clients that cannot send headers with it."""
+    """A ticket that opens one connection, for clients that cannot send headers."""
 
     ticket: str
     expires_in: int = msgspec.field(name="expires_in")
@@ -63,7 +63,7 @@ class ScreenText:
         self.closed = False
 
     def write(self, content: bytes) -> None:
-        """Add output of the program."""
+        """Add output of the terminal's program."""
         units = self._decode(content).encode("utf-16-le")
         if not units:
             return
@@ -77,12 +77,12 @@ class ScreenText:
         self._more.set()
 
     def close(self) -> None:
-        """End the output, so that waiting readers continue."""
+        """Mark the output as complete, so that waiting clients continue."""
         self.closed = True
         self._more.set()
 
     def after(self, place: int) -> tuple[str, int]:
-        """Return output from this position on, and the position after it.
+        """Return the output from position `place` on, and the position after this output.
 
         Output that was dropped is skipped. The text is empty if there is no output.
         """
@@ -98,7 +98,7 @@ class ScreenText:
         return "", self.end
 
     async def more(self, place: int) -> None:
-        """Wait for output after this position, or for its end, without a limit, as a user types."""
+        """Wait, without a time limit, for output after position `place` or for its end."""
         while self.end <= place and not self.closed:
             self._more.clear()
             await self._more.wait()
@@ -111,7 +111,7 @@ def _is_first_half(unit: bytes | bytearray) -> bool:
 
 @dataclass(slots=True, kw_only=True)
 class OpenTerminal:
-    """One terminal with its screen, its project, and the task that watches for its end."""
+    """A terminal with its screen text, its project, and the task that waits for its end."""
 
     pty: Pty
     directory: Path
@@ -121,7 +121,7 @@ class OpenTerminal:
 
 
 class Terminals:
-    """The server's terminals by project; it ends them when the server stops."""
+    """All terminals of the server, by project; closing this object ends the terminals."""
 
     def __init__(self, feed: EventFeed) -> None:
         self._feed = feed
@@ -187,7 +187,7 @@ class Terminals:
         return opened.pty
 
     async def remove(self, opened: OpenTerminal) -> None:
-        """End the terminal with all its processes; a second call does nothing."""
+        """End a terminal with all its processes; a second call does nothing."""
         if self._opened.pop(opened.pty.id, None) is None:
             return
         await opened.terminal.aclose()
@@ -218,7 +218,7 @@ class Terminals:
         return known is not None and known[0] == pty_id and known[1] > time.monotonic()
 
     async def _watch(self, opened: OpenTerminal) -> None:
-        """Record the program's end; without a limit, because a user works with it."""
+        """Wait, without a limit, for the end of a terminal's program; then remove the terminal."""
         code = await asyncio.shield(opened.terminal.exited)
         if opened.pty.id not in self._opened:
             return

@@ -36,7 +36,7 @@ routes = APIRouter()
 
 
 class McpBody(Rest, frozen=True):
-    """A new MCP server: its name and its settings."""
+    """The request for a new MCP server: the server's name and its settings."""
 
     name: str
     config: dict[str, Any]
@@ -81,14 +81,14 @@ async def add(request: Request, app: Here) -> Response:
 
 @routes.post("/mcp/{name}/connect", **operation("mcp.connect", gives=bool))
 async def connect(name: str, app: Here) -> Response:
-    """Connect to the MCP server now, and start it if needed."""
+    """Connect to an MCP server now, and start the server if necessary."""
     await _act(app, name, "connect")
     return answer(True)  # noqa: FBT003 - the body
 
 
 @routes.post("/mcp/{name}/disconnect", **operation("mcp.disconnect", gives=bool))
 async def disconnect(name: str, app: Here) -> Response:
-    """Disconnect or end the MCP server until a client connects it again."""
+    """Disconnect or stop an MCP server until a client connects to it again."""
     await _act(app, name, "disconnect")
     return answer(True)  # noqa: FBT003 - the body
 

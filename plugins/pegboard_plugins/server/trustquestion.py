@@ -1,4 +1,4 @@
-"""The question whether the project's code may run; the first used session asks it."""
+"""The question to the user whether the project's code may run, asked at the first prompt."""
 
 import asyncio
 from collections.abc import Iterator
@@ -51,7 +51,7 @@ async def _ask(state: ServerState, opened: OpenSession) -> None:
 
 
 async def _reopen(state: ServerState, app: App) -> None:
-    """Open the App again with the project's code, when it is idle."""
+    """Wait until the App is idle, and open it again with the project's code."""
     member = state.pool.member(app)
     while not member.rests:  # noqa: ASYNC110 - turns, permissions and questions can all end last
         await asyncio.sleep(LOOK_EVERY_S)
@@ -60,7 +60,7 @@ async def _reopen(state: ServerState, app: App) -> None:
 
 
 def _describe(app: App) -> Iterator[str]:
-    """Yield each untrusted file with the capabilities of its code, or with its settings.
+    """Yield a line for each untrusted file: what its code can do, or which settings it has.
 
     All of the code is parsed, which takes some time.
     """

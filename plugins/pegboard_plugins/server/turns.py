@@ -76,7 +76,7 @@ async def prompt(request: Request, opened: AtFolder, state: Served) -> Response:
     **operation("session.prompt_async", takes=PromptBody, status=204),
 )
 async def prompt_async(request: Request, opened: AtFolder, state: Served) -> Response:
-    """Return when the prompt is stored; the answer arrives as events."""
+    """Store a prompt and return at once; the model's answer arrives as events."""
     body = await body_of(request, PromptBody)
     ask_once(state, opened)
     async with opened.app.subscribe() as events:
@@ -97,7 +97,7 @@ async def prompt_async(request: Request, opened: AtFolder, state: Served) -> Res
     "/session/{sessionID}/command", **operation("session.command", gives=Turn, takes=CommandBody)
 )
 async def command(request: Request, opened: AtFolder, state: Served) -> Response:
-    """Run a slash command and return the answer."""
+    """Run a slash command and return the model's answer."""
     body = await body_of(request, CommandBody)
     order = CommandOrder(
         name=body.command,
@@ -114,7 +114,7 @@ async def command(request: Request, opened: AtFolder, state: Served) -> Response
 
 @routes.post("/session/{sessionID}/init", **operation("session.init", gives=bool, takes=InitBody))
 async def init(request: Request, opened: AtFolder, state: Served) -> Response:
-    """Run the `init` command."""
+    """Run the slash command `init`."""
     body = await body_of(request, InitBody)
     order = CommandOrder(
         name="init",
@@ -131,7 +131,7 @@ async def init(request: Request, opened: AtFolder, state: Served) -> Response:
     "/session/{sessionID}/shell", **operation("session.shell", gives=Turn, takes=ShellBody)
 )
 async def shell(request: Request, opened: AtFolder, state: Served) -> Response:
-    """Run the user's shell command and return the message with its output."""
+    """Run a shell command for the user, and return the message with the command's output."""
     body = await body_of(request, ShellBody)
     model = f"{body.model.provider_id}/{body.model.model_id}" if body.model else None
     order = ShellOrder(command=body.command, agent=body.agent, model=model)
@@ -143,7 +143,7 @@ async def shell(request: Request, opened: AtFolder, state: Served) -> Response:
     **operation("session.summarize", gives=bool, takes=SummarizeBody),
 )
 async def summarize(request: Request, opened: AtSession, state: Served) -> Response:
-    """Summarise the history."""
+    """Summarise the session's history."""
     body = await body_of(request, SummarizeBody)
     work = opened.app.summarize(opened.session.id, model=f"{body.provider_id}/{body.model_id}")
     return await _outcome(request, state, opened, work, _true)
@@ -153,7 +153,7 @@ async def summarize(request: Request, opened: AtSession, state: Served) -> Respo
     "/pegboard/session/{sessionID}/resume", **operation("pegboard.session.resume", gives=Turn)
 )
 async def resume(request: Request, opened: AtSession, state: Served) -> Response:
-    """Continue an interrupted answer and return it."""
+    """Continue an interrupted answer, and return the complete answer."""
     return await _outcome(request, state, opened, opened.app.resume(opened.session.id))
 
 
@@ -197,7 +197,7 @@ def _message_id(text: str | None) -> str | None:
 async def _outcome(
     request: Request, state: ServerState, opened: OpenSession, work: Work, shape: Shape = _to_json
 ) -> Response:
-    """Run the work and return its answer as a response; the work goes on if the client leaves."""
+    """Await `work` and respond with its message; the work goes on if the client leaves."""
     task = _start(state, opened, work)
     await wait_for(request, task)
     turn = task.result()
@@ -214,7 +214,7 @@ def _start(state: ServerState, opened: OpenSession, work: Work) -> "asyncio.Task
 
 
 async def _hold(state: ServerState, opened: OpenSession, work: Work) -> Turn:
-    """Await the work and return its answer; publish an error as an event, too.
+    """Await `work` and return its message; publish an error as an event, too.
 
     Terminal interfaces ignore the error in a response, and automatic prompts get no response.
     """

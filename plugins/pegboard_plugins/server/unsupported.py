@@ -1,4 +1,4 @@
-"""Operations of the protocol that Pegboard does not support; each answers 501 with the reason."""
+"""Operations of OpenCode's protocol that Pegboard lacks; each answers 501 and says why."""
 
 from collections.abc import Awaitable, Callable
 

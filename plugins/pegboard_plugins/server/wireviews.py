@@ -1,4 +1,4 @@
-"""Sessions, models and events in the protocol's form, without Pegboard's own fields.
+"""Sessions, models and events in the format of OpenCode's protocol, without Pegboard's fields.
 
 Unknown numbers become 0. An additional field for Pegboard's clients names them.
 """
@@ -24,19 +24,19 @@ _COST = ("cost",)
 class _UnpricedAnswer(
     AssistantMessage, frozen=True, kw_only=True, tag_field="role", tag="assistant"
 ):
-    """An answer with an unknown cost, which the protocol shows as 0."""
+    """An answer with an unknown cost, which OpenCode's protocol gives as 0."""
 
     pegboard_unknown: tuple[str, ...]
 
 
 class _UnpricedStep(StepFinishPart, frozen=True, kw_only=True, tag_field="type", tag="step-finish"):
-    """A request to a model with an unknown cost, which the protocol shows as 0."""
+    """A request to a model with an unknown cost, which OpenCode's protocol gives as 0."""
 
     pegboard_unknown: tuple[str, ...]
 
 
 def wire_model(model: dict[str, Any]) -> dict[str, Any]:
-    """Return a model's JSON with only the fields that the protocol's clients know."""
+    """Return a model's JSON with only the fields that OpenCode's clients know."""
     known = {name: value for name, value in model.items() if name not in _OWN_FACTS}
     cost = model["cost"] or {}
     tiers = [each for each in cost.get("tiers", ()) if each["overTokens"] == _LONG_TOKENS]
@@ -52,14 +52,14 @@ def _price(cost: dict[str, Any]) -> dict[str, Any]:
 
 
 def _numbers(facts: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Return the facts with 0 for each name without a value, and a list of these names."""
+    """Return the facts with 0 for names without a value, which are listed under `UNKNOWN`."""
     unknown = [name for name in names if facts.get(name) is None]
     told = {**facts, **dict.fromkeys(unknown, 0)}
     return told | {UNKNOWN: unknown} if unknown else told
 
 
 def wire_turn(turn: Turn) -> Turn:
-    """Return the message and its parts in the protocol's form."""
+    """Return a message and its parts in the format of OpenCode's protocol."""
     return replace(turn, info=wire_message(turn.info), parts=tuple(map(wire_part, turn.parts)))
 
 
@@ -74,14 +74,14 @@ def wire_message(message: Message) -> Message:
 
 
 def wire_part(part: Part) -> Part:
-    """Return the part in the protocol's form."""
+    """Return a message part in the format of OpenCode's protocol."""
     if isinstance(part, StepFinishPart) and part.cost is None:
         return _UnpricedStep(**asdict(part) | {"cost": 0.0}, pegboard_unknown=_COST)
     return part
 
 
 def wire_event(event: Event) -> Event:
-    """Return the event in the protocol's form; the same object if nothing differs."""
+    """Return the event in OpenCode's format; the same object if nothing differs."""
     match event.properties:
         case MessageUpdated(info=info) as told:
             shown = wire_message(info)
@@ -93,6 +93,6 @@ def wire_event(event: Event) -> Event:
 
 
 def encode_event(event: Event) -> bytes:
-    """Return the event as the protocol's JSON; the `id` of a stored event is its number."""
+    """Encode an event as JSON for OpenCode's clients; a stored event has its number as `id`."""
     body = {"type": event.type, "properties": event.payload()}
     return encode({"id": f"evt_{event.seq:026d}", **body} if event.seq else body)

@@ -1,1 +1,1 @@
-"""The asynchronous client; the build generates `pegboard_client.sync` from it."""
+"""The asynchronous client, from which the build generates `pegboard_client.sync`."""

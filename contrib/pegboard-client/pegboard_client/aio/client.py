@@ -1,4 +1,4 @@
-"""The asynchronous client of one server and one project."""
+"""The asynchronous client for a project on a Pegboard server."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ from pegboard_plugins.shared.frontend import (
 
 
 class AsyncClient:
-    """A client for one project on one server.
+    """A client for a project on a Pegboard server.
 
     More methods are in `sessions`, `permissions`, `questions` and `files`. A request may take a
     minute. Requests that a model answers have no time limit; if their connection is lost, the turn
@@ -119,12 +119,12 @@ class AsyncClient:
         return AsyncEventStream(self._link, route("global", "event"), global_event_of)
 
     async def messages(self, session_id: str, *, limit: int | None = None) -> tuple[Turn, ...]:
-        """Return the messages with their parts, oldest first; `limit` selects the newest ones."""
+        """Return the messages with their parts, oldest first; `limit` keeps the newest."""
         place = route("session", session_id, "message")
         return await self._link.get(tuple[Turn, ...], place, limit=limit)
 
     async def message(self, session_id: str, message_id: str) -> Turn:
-        """Return one message with its parts."""
+        """Return a message with its parts."""
         return await self._link.get(Turn, route("session", session_id, "message", message_id))
 
     async def prompt(
@@ -150,7 +150,7 @@ class AsyncClient:
     async def prompt_async(
         self, session: Session | str, prompt: str | Prompt, *, mentions: str | None = None
     ) -> None:
-        """Send a prompt, and return as soon as it is stored; the answer arrives as events."""
+        """Send a prompt, and return when the prompt is stored; the answer arrives as events."""
         place = route("session", id_of(session), "prompt_async")
         await self._link.post(type(None), place, await self._body(prompt, mentions))
 
@@ -177,7 +177,7 @@ class AsyncClient:
         variant: str | None = None,
         files: Sequence[FileInput] = (),
     ) -> Turn:
-        """Run a slash command, and return the answer as `prompt` does.
+        """Run a slash command, wait until the turn has ended, and return the model's last answer.
 
         `typed` says that a user wrote the arguments, so that mentions in them are resolved.
         """
@@ -195,7 +195,7 @@ class AsyncClient:
     async def shell(
         self, session_id: str, command: str, *, agent: str | None = None, model: str | None = None
     ) -> Turn:
-        """Run a shell command for the user without a permission request; return its message."""
+        """Run a shell command as the user, without a permission request; return the new message."""
         body = ShellBody(command=command, agent=agent, model=chosen(model))
         return await self._link.turn(Turn, route("session", session_id, "shell"), body)
 
@@ -204,12 +204,12 @@ class AsyncClient:
         return await self._link.get(tuple[Todo, ...], route("session", session_id, "todo"))
 
     async def diff(self, session_id: str, *, message_id: str | None = None) -> tuple[FileDiff, ...]:
-        """Return the files that the session, or the answer to one of its prompts, has changed."""
+        """Return the files that the session, or only the answer to `message_id`, has changed."""
         place = route("session", session_id, "diff")
         return await self._link.get(tuple[FileDiff, ...], place, messageID=message_id)
 
     async def agents(self) -> tuple[Agent, ...]:
-        """Return the agents, the default one first."""
+        """Return the agents, the default agent first."""
         return await self._link.get(tuple[Agent, ...], route("agent"))
 
     async def commands(self) -> tuple[Command, ...]:
@@ -243,17 +243,17 @@ class AsyncClient:
         return await self._link.get(tuple[TraceEntry, ...], place, session=session_id)
 
     async def begin_trace(self) -> None:
-        """Start to record the changes that plugins make to prompts."""
+        """Start to record which changes plugins make to prompts."""
         await self._link.post(bool, route("pegboard", "trace"))
 
     async def providers(self) -> ConfiguredProviders:
-        """Return the usable providers with their models."""
+        """Return the providers that can be used, with their models."""
         return await self._link.get(ConfiguredProviders, route("config", "providers"))
 
     async def config(self) -> dict[str, Any]:
-        """Return the configuration with the protocol's keys and masked secrets."""
+        """Return the configuration in OpenCode's format, with masked secrets."""
         return await self._link.get(dict[str, Any], route("config"))
 
     async def health(self) -> Health:
-        """Return the version of the server; the request fails if the server does not answer."""
+        """Return the version of the server; raise an error if the server does not answer."""
         return await self._link.get(Health, route("global", "health"))

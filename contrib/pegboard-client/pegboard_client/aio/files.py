@@ -1,4 +1,4 @@
-"""The files of a project, as the server sees them."""
+"""The files of a project on the machine of the server."""
 
 from typing import Literal
 

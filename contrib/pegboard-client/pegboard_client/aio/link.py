@@ -1,4 +1,4 @@
-"""HTTP requests to one server, over connections that stay open."""
+"""HTTP requests to a server, over connections that stay open."""
 
 import socket
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ _Value = TypeVar("_Value")
 
 
 class AsyncLink:
-    """The HTTP connections to one server; the first request opens one."""
+    """The HTTP connections to a server, opened with the first request."""
 
     def __init__(self, address: ServerAddress) -> None:
         self.address = address
@@ -34,13 +34,13 @@ class AsyncLink:
         self._key: str | None = None
 
     async def get(self, kind: type[_Value], path: str, /, **query: object) -> _Value:
-        """Return the value at a path; the query is sent without its None values."""
+        """Return the value at a path; parameters in `query` that are None are not sent."""
         return await self._send(self._request("GET", path, query=_query(query)), kind)
 
     async def post(
         self, kind: type[_Value], path: str, body: msgspec.Struct | None = None
     ) -> _Value:
-        """Post a body, and return the answer."""
+        """Send a POST request with a body, and return the server's answer."""
         return await self._send(self._request("POST", path, body=body), kind)
 
     async def turn(
@@ -50,11 +50,11 @@ class AsyncLink:
         return await self._send(self._request("POST", path, body=body, limit_s=None), kind)
 
     async def patch(self, kind: type[_Value], path: str, body: msgspec.Struct) -> _Value:
-        """Change the resource at a path and return it."""
+        """Send a PATCH request with the changes of a resource, and return the changed resource."""
         return await self._send(self._request("PATCH", path, body=body), kind)
 
     async def delete(self, kind: type[_Value], path: str) -> _Value:
-        """Delete the resource at a path and return the server's answer."""
+        """Send a DELETE request for a resource, and return the server's answer."""
         return await self._send(self._request("DELETE", path), kind)
 
     async def stream(self, path: str, headers: Mapping[str, str]) -> "httpx.Response":
@@ -97,7 +97,7 @@ class AsyncLink:
         return value_of(response.status_code, response.content, kind, self.address.url)
 
     async def _sent(self, request: "httpx.Request", *, stream: bool = False) -> "httpx.Response":
-        """Send a request; repeat it once if the server has restarted with a new token."""
+        """Send a request; after a refusal, repeat the request once if there is a new token."""
         http = self._opened()
         response = await http.send(self._signed(request), stream=stream)
         if response.status_code != UNAUTHORIZED or not self._renewed():
@@ -106,7 +106,7 @@ class AsyncLink:
         return await http.send(self._signed(request), stream=stream)
 
     def _renewed(self) -> bool:
-        """Return whether the authorization has changed since the last request."""
+        """Return whether the credentials have changed since the last request."""
         known, self._key = self._key, self.address.authorization()
         return self._key != known
 

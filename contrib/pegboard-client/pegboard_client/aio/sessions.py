@@ -35,7 +35,7 @@ class AsyncSessions:
         permission: Sequence[Rule] = (),
         metadata: Mapping[str, Any] | None = None,
     ) -> Session:
-        """Create a session; `permission` rules can only restrict the configured ones."""
+        """Create a session; the rules in `permission` can only restrict the configured rules."""
         body = SessionBody(
             title=title,
             parent_id=parent_id,
@@ -66,7 +66,7 @@ class AsyncSessions:
         permission: Sequence[Rule] | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Session:
-        """Change the session and return it; rules and metadata change only while it is idle.
+        """Change a session and return it; rules and metadata cannot change during a turn.
 
         `archived_at` is in milliseconds since the epoch; None restores an archived session.
         """
@@ -79,7 +79,7 @@ class AsyncSessions:
         return await self._link.patch(Session, route("session", session_id), body)
 
     async def delete(self, session_id: str) -> bool:
-        """Delete the session, its subagents' and all their data; return True."""
+        """Delete a session and its subagents' sessions with all their data; return True."""
         return await self._link.delete(bool, route("session", session_id))
 
     async def children(self, session_id: str) -> tuple[Session, ...]:
@@ -87,7 +87,7 @@ class AsyncSessions:
         return await self._link.get(tuple[Session, ...], route("session", session_id, "children"))
 
     async def fork(self, session_id: str, message_id: str | None = None) -> Session:
-        """Create a session with the messages before `message_id`, or with all messages."""
+        """Create a session with a copy of the messages before `message_id`, or of all messages."""
         body = ForkBody(message_id=message_id)
         return await self._link.post(Session, route("session", session_id, "fork"), body)
 
@@ -96,7 +96,7 @@ class AsyncSessions:
         return await self._link.post(bool, route("session", session_id, "abort"))
 
     async def resume(self, session_id: str) -> Turn:
-        """Continue an interrupted answer and return it, without a time limit."""
+        """Continue an interrupted answer, without a time limit; return the complete answer."""
         place = route("pegboard", "session", session_id, "resume")
         return await self._link.turn(Turn, place)
 
@@ -106,7 +106,7 @@ class AsyncSessions:
         return await self._link.post(Session, route("session", session_id, "revert"), body)
 
     async def unrevert(self, session_id: str) -> Session:
-        """Undo `revert` in the session and its files; return the session."""
+        """Undo `revert` for the session and its files; return the session."""
         return await self._link.post(Session, route("session", session_id, "unrevert"))
 
     async def summarize(self, session_id: str, model: str) -> bool:

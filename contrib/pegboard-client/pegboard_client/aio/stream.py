@@ -65,7 +65,7 @@ class AsyncEventStream(Generic[_Told]):
 
     @property
     def is_connected(self) -> bool:
-        """Whether the stream is connected; False while it reconnects."""
+        """Whether the stream is connected; False while the stream reconnects."""
         return self._pieces is not None
 
     async def __anext__(self) -> _Told | Resync:
@@ -86,13 +86,13 @@ class AsyncEventStream(Generic[_Told]):
         return self._ready.popleft()
 
     async def aclose(self) -> None:
-        """End the stream."""
+        """Close the event stream."""
         self._closed = True
         self._ready.clear()
         await self._hang_up()
 
     async def _begin(self) -> None:
-        """Connect, and wait for the first event, which the server sends at once."""
+        """Connect to the server, and wait for the first event, which it sends at once."""
         if not await self._hear(await self._connect()):
             url = self._link.address.url
             raise ServerUnreachableError(f"the event stream of {url} ended before it began")
@@ -125,7 +125,7 @@ class AsyncEventStream(Generic[_Told]):
                 raise
 
     async def _hear(self, pieces: AsyncIterator[bytes]) -> bool:
-        """Read the next bytes and queue their events; return False after the stream has ended."""
+        """Read the next bytes and queue their events; return False once the stream has ended."""
         import httpx
 
         try:

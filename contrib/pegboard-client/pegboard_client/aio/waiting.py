@@ -22,7 +22,7 @@ class AsyncPermissions:
         self._link = link
 
     async def list(self) -> tuple[PermissionRequest, ...]:
-        """Return the pending permission requests."""
+        """Return the permission requests that wait for an answer."""
         return await self._link.get(tuple[PermissionRequest, ...], route("permission"))
 
     async def reply(
@@ -50,7 +50,7 @@ class AsyncPermissions:
         agent_only: bool = False,
         patterns: Sequence[str] = (),
     ) -> bool:
-        """Allow the request and similar later ones; return True.
+        """Allow the request and similar later requests; return True.
 
         `scope` is where the approval applies, and `agent_only` limits it to the agent that asked.
         `patterns` may only narrow the patterns in the request's field `always`.
@@ -61,7 +61,7 @@ class AsyncPermissions:
         return await self._link.post(bool, route("permission", request_id, "reply"), body)
 
     async def leave_unattended(self, request_id: str) -> bool:
-        """Deny the request because no user is present to answer it; return True."""
+        """Deny the request because no user is present to answer the request; return True."""
         body = ReplyBody(reply="reject", unattended=True)
         return await self._link.post(bool, route("permission", request_id, "reply"), body)
 
@@ -73,7 +73,7 @@ class AsyncQuestions:
         self._link = link
 
     async def list(self) -> tuple[QuestionRequest, ...]:
-        """Return the pending questions."""
+        """Return the questions that wait for an answer."""
         return await self._link.get(tuple[QuestionRequest, ...], route("question"))
 
     async def ask(self, session_id: str, questions: Sequence[Question]) -> Answers | None:

@@ -39,7 +39,7 @@ class _Name(click.ParamType[str]):
     name = "name"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the name; fail if it is not valid."""
+        """Return the name; fail if the name is not valid."""
         if not _NAME.fullmatch(value):
             self.fail(f"{value!r} is not 1 to 64 letters, digits, dots, - or _", param, ctx)
         return value
@@ -364,7 +364,7 @@ def doctor(ctx: click.Context, remote: str) -> None:
 
 
 def _url() -> str:
-    """Return the address of the database.
+    """Return the address of the fleet's database.
 
     :raises ConfigError: when the address is not valid, or the extra `postgres` is missing.
     """
@@ -379,7 +379,7 @@ def _url() -> str:
 
 @asynccontextmanager
 async def _database(*, checked: bool = True) -> "AsyncIterator[tuple[FleetDatabase, str]]":
-    """Open the database of the fleet; yield it and its address.
+    """Open the fleet's database; yield the database and its address.
 
     :raises StorageError: when its tables are not those of this version.
     """

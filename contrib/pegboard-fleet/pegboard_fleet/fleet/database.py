@@ -56,7 +56,7 @@ class SweepLock:
         self._db = db
 
     async def renew(self) -> None:
-        """Keep the lock by resetting PostgreSQL's idle timeout.
+        """Keep the lock on sweeping the queue, by resetting PostgreSQL's idle timeout.
 
         :raises psycopg.Error: when the server has released the lock.
         """
@@ -95,19 +95,19 @@ class FleetDatabase:
             raise self.address.failure(error) from error
 
     async def schema(self) -> tuple[str, str]:
-        """Return the names of the current schema and the role."""
+        """Return the names of the current schema and of the connected role."""
         ((schema, role),) = await self.run("SELECT current_schema(), current_user")
         return schema, role
 
     async def version(self) -> int:
-        """Return the version of the tables, or 0 if there are no tables."""
+        """Return the version of the fleet's tables, or 0 if there are no tables."""
         if not await self.run(_HAS_TABLES):
             return 0
         return next((int(value) for (value,) in await self.run(_VERSION, _KEY)), 0)
 
     @asynccontextmanager
     async def alone(self, pool: str) -> AsyncIterator[SweepLock | None]:
-        """Yield the lock to queue the jobs of dead workers again, or None if another worker has it.
+        """Yield the lock to queue dead workers' jobs again; None if another worker has it.
 
         A worker that is stopped loses the lock after its lease time.
 
@@ -133,7 +133,7 @@ class FleetDatabase:
             )
 
     async def migrate(self) -> None:
-        """Create the tables of sessions and of the fleet, or bring them up to date.
+        """Create the tables of sessions and of the fleet, or update them to this version.
 
         :raises StorageError: when the role lacks the rights, or a later version made the tables.
         """

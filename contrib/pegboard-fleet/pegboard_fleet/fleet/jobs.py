@@ -1,5 +1,5 @@
 # ruff: noqa: S608 - conditions are our own words
-"""The batches and jobs of a fleet as database rows: each job's worker and state."""
+"""A fleet's batches and jobs as database rows, with the worker and the state of each job."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Self
@@ -103,7 +103,7 @@ class JobKey(NamedTuple):
 async def put_batch(
     database: FleetDatabase, batch: str, pool: str, settings: Settings, jobs: Sequence[Job]
 ) -> None:
-    """Store a batch and its jobs; existing rows stay unchanged."""
+    """Store a batch and the batch's jobs; rows that exist already stay unchanged."""
     encoded = msgspec.json.encode(settings)
     await database.run(_PUT_BATCH, batch, pool, encoded, settings.budget_usd)
     rows = [
@@ -227,7 +227,7 @@ class TakenJob:
 
     @classmethod
     async def take(cls, database: FleetDatabase, key: JobKey, owner: str) -> Self | None:
-        """Claim an attempt for a worker; None if it has ended or a living worker runs it."""
+        """Claim an attempt for a worker; None if it has ended or another living worker runs it."""
         rows = await database.run(_TAKE, owner, *key, owner)
         if not rows:
             return None
@@ -241,7 +241,7 @@ class TakenJob:
         return self.state.attempts[self.key.id, self.key.attempt]
 
     async def begin(self, begun: list[int]) -> bool:
-        """Store `begun`, the session's number of steps at each start of the attempt."""
+        """Store `begun`, the session's number of model steps at each start of the attempt."""
         return bool(await self.database.run(_BEGUN, begun, *self.key, self.owner))
 
     async def again(self) -> bool:
@@ -254,11 +254,11 @@ class TakenJob:
         return bool(await self.database.run(_AGAIN, fresh.round, *self.key, self.owner))
 
     async def paused_s(self) -> float:
-        """Return the seconds until attempts of the batch may start again."""
+        """Return how many seconds the batch still pauses before attempts may start."""
         rows = await self.database.run(_PAUSED_S, self.key.batch)
         return max((float(seconds) for (seconds,) in rows), default=0.0)
 
     async def end(self, result: JobResult) -> bool:
-        """Store the result of the attempt."""
+        """Store the result of the attempt; return whether the worker still owns the attempt."""
         encoded = msgspec.json.encode(result)
         return bool(await self.database.run(_ENDED, result.status, encoded, *self.key, self.owner))

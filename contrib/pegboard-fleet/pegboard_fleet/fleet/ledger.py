@@ -1,4 +1,4 @@
-"""The money of a batch in the database; all workers share one budget row."""
+"""The money accounts of batches in the database, where all workers share a batch's budget."""
 
 import asyncio
 import secrets
@@ -38,7 +38,7 @@ class LostJobError(BudgetError):
 
 
 class SharedLedger:
-    """The money account of one attempt; all attempts of the batch share its budget.
+    """The money account that an attempt uses; all attempts of a batch share the batch's budget.
 
     Money that a dead worker has held for a request is never freed, because the request's cost is
     unknown.
@@ -50,11 +50,11 @@ class SharedLedger:
 
     @property
     def state(self) -> BatchState:
-        """The state of the batch, with this attempt as its only attempt."""
+        """The state of the batch, which contains only the attempt of this account."""
         return self._job.state
 
     async def note(self, *entries: Entry) -> None:
-        """Apply entries to the state, and store those that other workers need.
+        """Apply journal entries to the state, and store the start of an attempt for other workers.
 
         :raises LostJobError: when another worker has taken over the job.
         """
@@ -64,7 +64,7 @@ class SharedLedger:
                 raise LostJobError(f"another worker has taken over {self._job.key}")
 
     async def hold(self, usd: float) -> int:
-        """Wait until the budget has `usd` left, hold that amount, and return the request's number.
+        """Wait until the budget has `usd` left, hold that amount, and return a request number.
 
         :raises BudgetError: when the rest of the budget is too small although no request runs.
         """
@@ -82,5 +82,5 @@ class SharedLedger:
             await asyncio.sleep(_AGAIN_S)
 
     async def pay(self, number: int, usd: float) -> None:
-        """Replace the held amount of a request with its cost; a repeated call does nothing."""
+        """Replace the amount held for a request with its cost; a repeated call does nothing."""
         await self._database.run(_PAY, number, usd)

@@ -15,7 +15,7 @@ _KEY = "plugins.fleet.options"
 
 
 class FleetOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The configured options of `pegboard fleet`, used if the command line does not set them.
+    """The configured options of `pegboard fleet`, for options that the command line does not set.
 
     `database_file` is a file with the address of the database, used if `PEGBOARD_DATABASE` is not
     set. `pool`, `concurrency`, `remote` and `work` are the options of `pegboard fleet worker`.

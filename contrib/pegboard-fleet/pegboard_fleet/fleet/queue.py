@@ -1,4 +1,4 @@
-"""The job queues of a fleet, stored by DBOS.
+"""The queues of a fleet's jobs, stored by DBOS.
 
 A DBOS workflow is one attempt, and its only input is the attempt's key. The content of sessions
 is in Pegboard's own tables.
@@ -36,7 +36,7 @@ def queue_of(pool: str) -> str:
 
 
 def queue_schema(schema: str, role: str) -> str:
-    """Return the name of the schema with the queues of `role`; each role has its own."""
+    """Return the name of the database schema with the job queues of the role `role`."""
     return f"{schema}_dbos_{role}"[:_IDENTIFIER_CHARACTERS]
 
 
@@ -56,20 +56,20 @@ class JsonText(Serializer):  # type: ignore[misc] # its types are not there with
     """A DBOS serializer that stores JSON instead of pickles, which could run code."""
 
     def name(self) -> str:
-        """Return the name of the format."""
+        """Return the name of the serialization format."""
         return "json"
 
     def serialize(self, data: object) -> str:
-        """Encode a value as JSON."""
+        """Encode a DBOS value as JSON."""
         return json.dumps(data)
 
     def deserialize(self, serialized_data: str) -> object:
-        """Decode a value from JSON."""
+        """Decode a DBOS value from JSON."""
         return json.loads(serialized_data)
 
 
 class Queue:
-    """The job queues of one PostgreSQL role; a process can have one `Queue` at a time."""
+    """The job queues of a PostgreSQL role; a process may have only one `Queue` at a time."""
 
     def __init__(self, url: str, schema: str) -> None:
         self._engine = _engine(url)
@@ -95,7 +95,7 @@ class Queue:
         }
 
     async def migrate(self, role: str) -> None:
-        """Create the tables of the queues or bring them up to date, and grant `role` access."""
+        """Create or update the tables of the job queues, and grant `role` access."""
         DBOS(config=self._config("init", migrates=True))
         try:
             await asyncio.to_thread(DBOS.launch)
@@ -158,14 +158,14 @@ class Queue:
         )
 
     async def pending(self, pool: str) -> list[tuple[str, str]]:
-        """Return the keys of the taken, unfinished attempts, each with its worker's id."""
+        """Return the key of each attempt that a worker runs, with the id of this worker."""
         found = await DBOS.list_workflows_async(
             status="PENDING", queue_name=queue_of(pool), load_input=False, load_output=False
         )
         return [(each.workflow_id, each.executor_id or "") for each in found]
 
     async def put_back(self, pool: str, key: str) -> None:
-        """Queue an unfinished attempt again, for another worker; its old worker cannot end it."""
+        """Queue an unfinished attempt again, for a worker other than the one that runs it."""
         await DBOS.resume_workflow_async(key, queue_name=queue_of(pool))
 
     async def leave(self) -> None:
@@ -192,7 +192,7 @@ class Queue:
 
 
 async def _destroy(wait_s: int = 0) -> None:
-    """Shut DBOS down, and give the event loop a new thread pool, because DBOS replaced it."""
+    """Shut DBOS down, and give the event loop a new thread pool to replace the pool of DBOS."""
     threads = ThreadPoolExecutor()
     await asyncio.get_running_loop().run_in_executor(
         threads, partial(DBOS.destroy, workflow_completion_timeout_sec=wait_s)

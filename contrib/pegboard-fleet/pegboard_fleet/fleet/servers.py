@@ -1,5 +1,5 @@
 # ruff: noqa: S608 - conditions are our own words
-"""The servers of a fleet: which server runs which session, by the leases of their processes."""
+"""The registry of a fleet's servers: which server runs which session, by their database leases."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ _LEAVE = "DELETE FROM fleet_server WHERE server = %s"
 
 
 async def put_server(database: FleetDatabase, owner: str, server: FleetServer) -> None:
-    """Store that the process `owner` runs its sessions on `server`."""
+    """Store that the sessions of the process `owner` run on `server`."""
     await database.run(_PUT, owner, server.id, server.host, server.url)
 
 
@@ -47,7 +47,7 @@ class ServerMembership:
         self._server = server
 
     async def begin(self) -> None:
-        """Register this server, so that the other servers find it.
+        """Register this server, so that the fleet's other servers find it.
 
         :raises StorageError: when the database cannot be used.
         """
@@ -68,7 +68,7 @@ class ServerMembership:
         await put_server(self._database, app.storage.own, self._server)
 
     async def owner(self, session_id: str) -> FleetServer | None:
-        """Return the other living server that runs the session, or None."""
+        """Return the other living server that runs the session, or None if no other server does."""
         rows = await self._database.run(_OWNER, self._server.id, session_id)
         return next(map(_server_of, rows), None)
 
@@ -78,7 +78,7 @@ class ServerMembership:
         return tuple(map(_server_of, rows))
 
     async def aclose(self) -> None:
-        """Remove the server from the fleet, and close its database connections."""
+        """Remove this server from the fleet, and close the database connections."""
         async with self._database:
             try:
                 await self._database.run(_LEAVE, self._server.id)

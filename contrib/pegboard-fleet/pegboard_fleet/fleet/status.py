@@ -1,4 +1,4 @@
-"""The status of a fleet: its workers, and its batches with their money."""
+"""The status of a fleet: its workers, and its batches with the money that they spent."""
 
 import msgspec
 
@@ -16,7 +16,7 @@ _STOPPED = "SELECT count(*) FROM fleet_job WHERE batch_id = %s AND state = 'stop
 
 
 class WorkerStatus(msgspec.Struct, frozen=True):
-    """A worker's status; `state` is `working`, `draining`, `ended`, or `lost` if it died."""
+    """The status of a worker; `state` is `working`, `draining`, `ended`, or `lost` if it died."""
 
     id: str
     pool: str
@@ -44,14 +44,14 @@ class BatchStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FleetStatus(msgspec.Struct, frozen=True):
-    """The workers and batches of a fleet."""
+    """All workers and batches of a fleet, with their status."""
 
     workers: tuple[WorkerStatus, ...]
     batches: tuple[BatchStatus, ...]
 
 
 async def status_of(database: FleetDatabase) -> FleetStatus:
-    """Return the status of the fleet."""
+    """Return the status of all workers and batches of the fleet."""
     batches = [await _batch(database, each) for each in await batches_of(database)]
     return FleetStatus(await workers_of(database), tuple(batches))
 

@@ -1,4 +1,4 @@
-"""The database of a worker, which all Apps of its jobs share."""
+"""A worker's database, which the Apps of all its jobs share."""
 
 import asyncio
 from collections.abc import Mapping
@@ -18,11 +18,11 @@ _LOOK_S = 0.05
 
 
 class SharedStorage(PostgresStorage):
-    """The storage of a worker; closing an App does not close it.
+    """The storage that all Apps of a worker share; closing an App does not close the storage.
 
     `seen_at` is the `uptime` at which the fleet last counted the worker as alive, infinite before
-    it begins. If it is too long ago, the worker must assume that other workers have its jobs.
-    `is_ending` is whether the worker ends; its tools then start no process.
+    the worker begins. If that is too long ago, the worker must assume that other workers have its
+    jobs. `is_ending` says that the worker ends; its tools then start no process.
     """
 
     seen_at = float("inf")
@@ -33,13 +33,13 @@ class SharedStorage(PostgresStorage):
         return super().lasts() and not self.is_ending and uptime() - self.seen_at < SURE_S
 
     async def lasting(self) -> None:
-        """Wait until the lease is confirmed and the fleet counts this worker as alive."""
+        """Wait until the database lease is confirmed and the fleet counts this worker as alive."""
         await super().lasting()
         while not (self.is_ending or self.lasts()):  # noqa: ASYNC110 - the watch ends it
             await asyncio.sleep(_LOOK_S)
 
     async def aclose(self) -> None:
-        """Do nothing, since other Apps use the database."""
+        """Do nothing, since other Apps of the worker still use the database."""
 
     async def end(self) -> None:
         """Close the database connections."""
@@ -47,13 +47,13 @@ class SharedStorage(PostgresStorage):
 
 
 class SharedDatabase:
-    """The database of a worker; it passes the events of commits to the worker's Apps."""
+    """The database of a worker, which passes events of commits to the worker's Apps."""
 
     def __init__(self) -> None:
         self.listeners: list[OnCommit] = []
 
     async def open(self, url: str) -> SharedStorage:
-        """Open the database; close it with `SharedStorage.end`.
+        """Open the worker's database; `SharedStorage.end` closes the database.
 
         :raises StorageError: when the database cannot be opened.
         """
@@ -66,7 +66,7 @@ class SharedDatabase:
 
 
 class SharedAccess:
-    """The plugin that makes an App use its worker's open database (URL `fleet://`)."""
+    """The plugin that makes an App use the worker's open database (URL `fleet://`)."""
 
     def __init__(self, database: SharedDatabase) -> None:
         self._database = database

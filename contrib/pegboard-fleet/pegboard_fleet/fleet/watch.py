@@ -48,7 +48,7 @@ _LEAVE = "UPDATE fleet_worker SET state = 'ended' WHERE owner = %s AND state <> 
 
 
 class FleetWatch:
-    """The monitor of its pool that the worker with a storage has.
+    """A worker's monitor of its pool, which finds dead workers and queues their jobs again.
 
     The worker's id is the name of its database connection. If the connection is gone, other workers
     know that the worker is dead.
@@ -114,7 +114,7 @@ class FleetWatch:
         return True
 
     async def leave(self) -> None:
-        """Store that this worker has ended, and close its connection.
+        """Store that this worker has ended, and close the database connection.
 
         :raises StorageError: when the database is unreachable.
         """

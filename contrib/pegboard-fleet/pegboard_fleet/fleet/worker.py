@@ -1,4 +1,4 @@
-"""A fleet worker: it runs its pool's jobs, and queues jobs of dead workers again."""
+"""A fleet worker, which runs the jobs of its pool and queues jobs of dead workers again."""
 
 import asyncio
 import fcntl
@@ -72,7 +72,7 @@ class Worker:
         self._end: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
 
     async def run(self) -> Ending:
-        """Run until a signal, a drain or a loss of the lease or database; return the reason."""
+        """Run until a signal, a drain, or a loss of lease or database; return which it was."""
         lock = await asyncio.to_thread(_own_folder, self._root)
         watch = FleetWatch(
             self._settings.url, self._queue, self._shared.storage, self._settings.pool
@@ -100,7 +100,7 @@ class Worker:
         return ending
 
     def stop(self) -> None:
-        """End the worker; other workers continue its jobs."""
+        """End this worker; other workers of the fleet continue its jobs."""
         if not self._end.done():
             self._end.set_result("stopped")
 
@@ -146,7 +146,7 @@ class Worker:
             self._end.set_result("failed")
 
     async def _stop_jobs(self) -> None:
-        """Cancel all running attempts, and wait until their tools have ended."""
+        """Cancel all running attempts, and wait until the attempts' tools have ended."""
         tasks = set(self._jobs.values())
         for task in tasks:
             task.cancel()
@@ -155,7 +155,7 @@ class Worker:
             await asyncio.wait(tasks, timeout=_STOP_LIMIT_S)
 
     async def _work(self, key: JobKey) -> None:
-        """Run a queued attempt until it has ended or was stopped.
+        """Run an attempt from the queue until it has ended or a command stopped it.
 
         If the queue delivers an attempt twice, it runs once. If the worker itself ends, this waits
         forever, so that the attempt stays in the queue for another worker.
@@ -228,7 +228,7 @@ class Worker:
 
 
 def _own_folder(folder: Path) -> int:
-    """Create a worker's folder, delete those of dead workers; return the lock's descriptor."""
+    """Create a worker's folder and delete folders of dead workers; return the folder's lock."""
     folder.mkdir(parents=True)
     lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)

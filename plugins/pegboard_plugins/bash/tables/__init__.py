@@ -23,12 +23,12 @@ def words(file: str, section: str, name: str) -> frozenset[str]:
 
 
 def patterns(file: str, section: str) -> Mapping[str, str]:
-    """Return one regular expression per name, which matches any of its values."""
+    """Return a regular expression per name in a section, which matches any value of the name."""
     return {name: "|".join(values) for name, values in rows(file, section).items()}
 
 
 def pairs(file: str, section: str) -> Mapping[str, list[tuple[str, str]]]:
-    """Return the values of each name, each split at its arrow."""
+    """Return the values of each name in a section, each split at the arrow in the value."""
     return {
         name: [(value.split(" -> ")[0], value.split(" -> ")[1]) for value in values]
         for name, values in rows(file, section).items()
@@ -36,7 +36,7 @@ def pairs(file: str, section: str) -> Mapping[str, list[tuple[str, str]]]:
 
 
 def pattern(file: str, name: str) -> re.Pattern[str]:
-    """Return the regular expression with this name in the file's section of patterns."""
+    """Return the regular expression `name` in the section `patterns` of a table file."""
     return re.compile(patterns(file, "patterns")[name])
 
 
