@@ -58,7 +58,7 @@ class BackgroundProcess(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BackgroundAccess(Protocol):
-    """The access to processes that outlive their call; they end with the session or App."""
+    """The access to processes that outlive their tool call, until the session or App ends."""
 
     def listed(self) -> tuple[BackgroundProcess, ...]:
         """Return all processes that the session has started, the oldest first."""
@@ -138,21 +138,21 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Enclosure(Protocol):
-    """The sandbox for one App's tool processes."""
+    """The sandbox for the tool processes of one App."""
 
     @property
     def level(self) -> Enclosing:
-        """The strictness of the sandbox."""
+        """The level of the sandbox: `workspace` or `strict`."""
         ...
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The hosts that the sandbox allows; empty if it allows all hosts or none."""
+        """The hosts that the sandbox allows; empty if it allows all hosts, or no hosts."""
         ...
 
     @property
     def described(self) -> str:
-        """One line about the level, what enforces it, and its effect on the network."""
+        """One line for the user: the level, what enforces it, and what network access is left."""
         ...
 
     def around(
@@ -221,7 +221,7 @@ class Processes(Protocol):
         on_output: Callable[[str], None] | None = None,
         spill_dir: Path | None = None,
     ) -> ProcessResult:
-        """Run a process and return its result; all its children end with the call.
+        """Run a process and return its result; all its children are ended too.
 
         The process has no input, and its stdout and stderr are one stream. If the output exceeds
         `limit_bytes`, only its start and end are returned, and the whole goes to a file in
@@ -252,7 +252,7 @@ class Processes(Protocol):
         ...
 
     async def end(self, session_id: str | None = None) -> None:
-        """End the remaining processes of a session, or of all, and wait until they have ended."""
+        """End the remaining processes of one session, or of all sessions, and await the end."""
         ...
 
 

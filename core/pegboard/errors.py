@@ -41,7 +41,7 @@ _PASSING_STATUSES = (408, 409, 425, 429, *range(500, 600))
 
 
 class PegboardError(Exception):
-    """The base class; the message has the subject, the value and advice, on one line.
+    """The base of Pegboard's errors; one line says what failed, with the value, and what to do.
 
     `told` is whether a `session.error` event has reported the error.
     """
@@ -51,7 +51,7 @@ class PegboardError(Exception):
 
 
 class ConfigError(PegboardError, ValueError):
-    """A config file that cannot be read, or a key in it with an invalid value."""
+    """A config file that cannot be read, or an invalid value of a key in a config file."""
 
     exit_code = 3
 
@@ -68,13 +68,13 @@ class ConfigError(PegboardError, ValueError):
 
 
 class TrustError(PegboardError, PermissionError):
-    """Code of a project that may not run because the user has not trusted it."""
+    """Code of a project that may not run because the user has not trusted the code."""
 
     exit_code = 3
 
 
 class NotFoundError(PegboardError, LookupError):
-    """An unknown id or name; `suggestions` are similar existing ones."""
+    """An unknown id or name; `suggestions` are similar ids or names that exist."""
 
     exit_code = 2
 
@@ -133,7 +133,7 @@ class ProviderError(PegboardError):
 
 
 class ProviderAuthError(ProviderError):
-    """A missing or refused credential; the message names the variable and advice."""
+    """A missing or refused credential; the message names the variable to set, with advice."""
 
 
 class ContextOverflowError(ProviderError):
@@ -141,7 +141,7 @@ class ContextOverflowError(ProviderError):
 
 
 class ToolSchemaError(ProviderError):
-    """A rejection of the schemas of `tools` by the provider; `keyword` may be the reason."""
+    """The provider's rejection of the schemas of `tools`; `keyword` may be the cause."""
 
     def __init__(
         self,
@@ -170,15 +170,15 @@ class PermissionDeniedError(PegboardError, PermissionError):
 
 
 class PermissionRejectedError(PermissionDeniedError):
-    """A rejection by the user, after which the turn ends with this step."""
+    """The user's rejection of a permission request; the turn ends after the current step."""
 
 
 class PermissionCorrectedError(PermissionDeniedError):
-    """A rejection by the user with other instructions, which the model receives."""
+    """The user's rejection of a permission request, with other instructions for the model."""
 
 
 class PromptRefusedError(PermissionDeniedError):
-    """The refusal of a prompt by a plugin: the turn ends, and no model reads the prompt."""
+    """A plugin's refusal of a prompt: the turn ends, and no model reads the prompt."""
 
 
 class OutputError(PegboardError):
@@ -202,7 +202,7 @@ class BudgetError(PegboardError):
 
 
 class TimeLimitError(PegboardError, TimeoutError):
-    """A wait that took longer than its limit."""
+    """A wait that took longer than the time limit."""
 
     exit_code = 7
 
@@ -231,17 +231,17 @@ class SignatureError(PluginError):
 
 
 class RequiredHookError(PluginError):
-    """A failure of a hook that its plugin marks as required; the calling operation ends."""
+    """A failure of a hook that its plugin marks as required; the operation that called it ends."""
 
 
 class InvalidInputError(PegboardError, ValueError):
-    """Input that cannot be used as given; the message says what is valid."""
+    """Input that cannot be used as given; the message says what would be valid."""
 
     exit_code = 2
 
 
 class SessionBusyError(PegboardError):
-    """A session that already runs a turn, so that an operation on it is not possible.
+    """A session that already runs a turn, so that another operation is not possible.
 
     `kept` is whether the input is stored anyway, for the next prompt. `owner` is the process that
     runs the session, None if unknown.
@@ -299,11 +299,11 @@ _SERVER_EXITS: Mapping[str, int] = {
 
 
 class ServerUnreachableError(ServerError, ConnectionError):
-    """A server that does not answer at its address, or a connection to it that broke off."""
+    """A server that does not answer at its address, or a broken connection to the server."""
 
 
 class ToolError(PegboardError):
-    """A failure of a tool that the model should read; raise it inside a tool."""
+    """A failure of a tool, for the model to read; raise it inside a tool."""
 
 
 class QuestionRejectedError(ToolError):
@@ -317,5 +317,5 @@ class AbortedError(PegboardError):
 
 
 def _beginning(name: str) -> str:
-    """Shorten a long name to its beginning."""
+    """Shorten a long name in an error message to its beginning."""
     return name if len(name) <= SHOWN_CHARACTERS else f"{name[:SHOWN_CHARACTERS]}…"

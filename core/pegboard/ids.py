@@ -41,7 +41,7 @@ _GIVEN_LIMIT = 64
 
 
 def check_id(kind: Kind, text: str) -> str:
-    """Return `text` if it is a valid id for a new session or message of a client.
+    """Return `text` if it is a valid id for a new session or message that a client names.
 
     :raises InvalidInputError: when its prefix is wrong, or the rest is not 1 to 64 letters, digits,
       `_` and `-`.

@@ -14,7 +14,7 @@ _IN_HOME = {"config": ".config", "data": ".local/share", "state": ".local/state"
 
 
 class UserFolders(msgspec.Struct, frozen=True, kw_only=True):
-    """The user's folders; each is created at its first use."""
+    """The user's folders for Pegboard; each folder is created at its first use."""
 
     config: Path
     data: Path
@@ -23,7 +23,7 @@ class UserFolders(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, env: Mapping[str, str], **chosen: Path | None) -> Self:
-        """Return the chosen folders, else `PEGBOARD_<NAME>_DIR`, else those of the platform.
+        """Return the `chosen` folders, else `PEGBOARD_<NAME>_DIR`, else the operating system's own.
 
         `chosen` has the names of the fields.
 
@@ -45,7 +45,7 @@ class UserFolders(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def database(self) -> Path:
-        """The path of the database of all projects."""
+        """The path of the database with the sessions of all projects."""
         return self.data / "pegboard.db"
 
     @property
@@ -55,7 +55,7 @@ class UserFolders(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def secrets(self) -> Path:
-        """The path of the stored secrets of plugins."""
+        """The path of the file with the secrets of plugins."""
         return self.data / "secrets.json"
 
     @property
@@ -75,7 +75,7 @@ class UserFolders(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def audit(self) -> Path:
-        """The path of the log of decisions and calls."""
+        """The path of the log of permission decisions and tool calls."""
         return self.state / "audit.jsonl"
 
     @property
@@ -129,7 +129,7 @@ def is_utf8(text: str) -> bool:
 
 
 def resolved_path(path: str | Path) -> str:
-    """Resolve the links of a path as far as they can be read; never fail.
+    """Resolve the links of a path as far as links can be read; never fail.
 
     If a link may not be read, such as that of another user's process in /proc, the result ends with
     that link. A string that is not a path is returned unchanged.

@@ -19,7 +19,7 @@ from pegboard.storage.changes import Change
 
 
 class RestoreWay(msgspec.Struct, frozen=True, kw_only=True):
-    """A change from one state of the files to another, given by the ids of the states."""
+    """A change of files from the state with the id `before` to the state with the id `after`."""
 
     before: str
     after: str
@@ -37,7 +37,7 @@ class StagedWay(NamedTuple):
 
 
 class Left(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that was not restored, and the reason.
+    """A file that was not restored, and the reason why not.
 
     Others have `changed` it since, its content is `lost`, or the write `failed`. A `secret` has no
     copy, so it cannot be restored. The reasons of `Unkept` mean that no snapshot has the file.
@@ -56,7 +56,7 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Replaced(msgspec.Struct, frozen=True, kw_only=True):
-    """Files that were copied before they were replaced or deleted.
+    """Files that were copied before a restore replaced or deleted the originals.
 
     `command` prints a copy; replace FILE in it by the file's path in the worktree.
     """
@@ -79,18 +79,18 @@ class Restored(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Writing(Protocol):
-    """A tool call that may write files; the call reports here what it writes."""
+    """A tool call that may write files, to which the call's tool reports what it writes."""
 
     def tell(self, path: Path) -> None:
-        """Record that the call has written this file."""
+        """Record that the tool call has written this file."""
         ...
 
     def intend(self, path: Path) -> None:
-        """Copy this file, which the call is about to write, unless a state has it; this blocks."""
+        """Copy the file that the call is about to write, unless a state has it; this blocks."""
         ...
 
     def paused(self) -> AbstractContextManager[None]:
-        """Return a block in which the call waits; file changes in it are not the call's."""
+        """Return a block in which the tool call waits; file changes in it are not the call's."""
         ...
 
 
@@ -105,7 +105,7 @@ class StepParts(Protocol):
 
 
 class Followed(msgspec.Struct, frozen=True, kw_only=True):
-    """The facts and functions of a run that a `Trail` needs to record its steps.
+    """The data and functions of a run that a `Trail` needs to record the steps of the run.
 
     `turns` returns the session's current turns, and `new_id` returns an id for a new part. `change`
     queues a change for the storage, after the run's earlier changes. The trail calls `found` with
@@ -120,14 +120,14 @@ class Followed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Trail(Protocol):
-    """The recorder of the steps of one run.
+    """The recorder of the file changes of one run, step by step.
 
     A snapshot at the start of a step, taken during its request, also ends the previous step.
     `effect` is the effect of the called tool.
     """
 
     def snapshot_of(self, prompt_id: str) -> str | None:
-        """Return the current state if it is known without a snapshot, or else None."""
+        """Return the id of the current state if it is known without a snapshot, else None."""
         ...
 
     def begin(self, message: AssistantMessage, parts: StepParts) -> None:
@@ -147,7 +147,7 @@ class Trail(Protocol):
         ...
 
     async def close(self) -> None:
-        """End the run and store the changes of its last step."""
+        """Store the changes of the last step, at the end of the run."""
         ...
 
 
@@ -176,7 +176,7 @@ class Snapshots(Protocol):
         ...
 
     async def keep_copies(self, session_id: str, ways: Mapping[str, RestoreWay]) -> None:
-        """Keep the file states that a copied session needs; `session_id` is the copy.
+        """Keep the file states that a copy of a session needs; `session_id` is the id of the copy.
 
         `ways` are the copy's file changes, by step. States that do not exist here, as after an
         import, cannot be kept.
@@ -204,7 +204,7 @@ class Snapshots(Protocol):
         ...
 
     async def restage(self, ways: Mapping[str, StagedWay]) -> tuple[Left, ...]:
-        """Restore paths of git's index, named as in git; return those that were not restored."""
+        """Restore entries of git's index by their git names; return the entries not restored."""
         ...
 
     async def copy_out(self, states: Mapping[Path, str], folder: Path) -> tuple[Path, ...]:
@@ -218,7 +218,7 @@ class Snapshots(Protocol):
         ...
 
     async def collect(self, directories: Collection[Path]) -> int:
-        """Delete states that are too old, over the quota, or of a directory without sessions.
+        """Delete states that are too old, over the disk quota, or of a directory without sessions.
 
         `directories` are the directories with sessions, of all projects. Return the number of freed
         bytes.

@@ -1,4 +1,4 @@
-"""The workspace of a session: its directory, the worktree around it, and the project's id.
+"""The workspace of a session: its directory, the worktree around the directory, and project id.
 
 Git's facts are read from its files, because a `git` process takes more time. The variables
 `GIT_DIR` and `GIT_WORK_TREE` are ignored: only the directory counts.
@@ -15,7 +15,7 @@ from pegboard.trust.projectcode import read_bounded
 
 
 class Workspace(msgspec.Struct, frozen=True, kw_only=True):
-    """A directory and the repository that contains it; all paths are resolved.
+    """A directory and the git repository that contains the directory; all paths are resolved.
 
     `worktree` is the root of the checkout, or the directory itself without git. `project_id` is the
     same for all worktrees of a repository, if git has recorded them in the repository. Any other
@@ -98,7 +98,7 @@ def _shared_git_dir(git_dir: Path) -> Path:
 
 
 def _identity(folder: Path, git_dir: Path) -> Path:
-    """Return the path that identifies the project and its approvals.
+    """Return the path that identifies the project, to which approvals of the user belong.
 
     This is the git directory of the repository, shared by its worktrees. If the repository does not
     list `folder` as its worktree, it is `folder` itself.

@@ -88,7 +88,7 @@ class App:
 
     @property
     def config(self) -> Config:
-        """The configuration, after all files and plugins."""
+        """The configuration, merged from all files and changed by plugins."""
         return self._engine.config
 
     @property
@@ -103,12 +103,12 @@ class App:
 
     @property
     def places(self) -> "UserFolders":
-        """The user's folders."""
+        """The folders in which Pegboard keeps this user's settings, data and caches."""
         return self._engine.places
 
     @property
     def config_sources(self) -> LoadedConfig:
-        """The configuration's files and warnings."""
+        """The files that the configuration was read from, and the warnings about them."""
         return self._loaded
 
     @property
@@ -118,7 +118,7 @@ class App:
 
     @property
     def commands(self) -> Mapping[str, Command]:
-        """The slash commands by name."""
+        """The slash commands by name, without the slash."""
         return self._engine.commands
 
     @property
@@ -132,7 +132,7 @@ class App:
         return self._engine.tools
 
     def replace_tools(self, plugin: str, tools: Sequence[Tool]) -> tuple[str, ...]:
-        """Replace the plugin's tools; a running turn keeps its own. Return the problems."""
+        """Replace a plugin's tools from the next turn on; return the problems of the new tools."""
         wrong = self.plugins.replace_tools(plugin, tools)
         self._engine.set_tools(self.plugins.tools)
         return wrong
@@ -148,12 +148,12 @@ class App:
 
     @property
     def keys(self) -> Keys:
-        """The lookup of API keys and tokens for model providers."""
+        """The lookup of API keys and tokens for the providers of models."""
         return self._engine.keys
 
     @property
     def hooks(self) -> Hooks:
-        """The callers of hooks, which ask the plugins and combine their answers."""
+        """The callers of hooks, which ask the plugins and combine the plugins' answers."""
         return self._engine.hooks
 
     @property
@@ -163,22 +163,22 @@ class App:
 
     @property
     def enclosure(self) -> "Enclosure | None":
-        """The sandbox for tools' processes, or None if the user has not configured one."""
+        """The sandbox for tools' processes, or None if the user has configured no sandbox."""
         return self._engine.enclosure
 
     @property
     def in_sandbox(self) -> "Enclosed":
-        """The function that makes sandboxed command lines, for a process that serves the App."""
+        """The function that wraps a command line in the sandbox, for a process of the App."""
         return self._engine.enclosed
 
     @property
     def storage(self) -> Storage:
-        """The database."""
+        """The database of sessions."""
         return self._engine.storage
 
     @property
     def stash(self) -> Stash:
-        """Values that plugins keep in memory; each plugin closes its own in `shutdown`."""
+        """Values that plugins keep in memory; a plugin closes its own values in `shutdown`."""
         return self._engine.stash
 
     @property
@@ -197,7 +197,7 @@ class App:
         return self._reload.untrusted
 
     def subscribe(self, *, limit: int = 1000) -> Subscription:
-        """Return a subscription to all future events; it queues at most `limit` of them."""
+        """Return a subscription to all future events, which queues at most `limit` events."""
         return self._engine.bus.subscribe(limit=limit)
 
     def publish(self, name: str, data: Mapping[str, Any]) -> None:
@@ -222,7 +222,7 @@ class App:
         agent: str | None = None,
         permission: Sequence[Rule] = (),
     ) -> Session:
-        """Return a new session, or the session with this `id`; `Host` lists the errors."""
+        """Create and return a session, or return the one with this `id`; errors as in `Host`."""
         fields = dict(title=title, parent_id=parent_id, agent=agent, permission=permission)  # noqa: C408 - no keys of a plugin's
         return await new_session(self._engine, id, **fields)
 
@@ -233,7 +233,7 @@ class App:
     async def sessions(
         self, *, limit: int | None = None, search: str | None = None, roots: bool = True
     ) -> tuple[Session, ...]:
-        """Return the project's sessions, last used first; `roots` excludes subagents' sessions."""
+        """Return up to `limit` sessions, last used first; `roots` excludes subagents' sessions."""
         project = self.workspace.project_id
         return await self.storage.sessions(project, limit=limit, search=search, roots=roots)
 
@@ -246,11 +246,11 @@ class App:
         return await self.storage.turns(session_id)
 
     async def store_text(self, session_id: str) -> None:
-        """Wait until the session's answer so far is in the storage."""
+        """Wait until the text that the model has written so far is in the database."""
         await self._runs.store_text(session_id)
 
     async def reload_project_code(self) -> None:
-        """Reload the project's own code if it has changed and may run."""
+        """Reload the code in the project's files if it has changed and is trusted."""
         await self._reload.look()
 
     async def prompt(self, session: Session | str, prompt: str | Prompt) -> Turn:
@@ -271,7 +271,7 @@ class App:
         return await self._runs.resume(session_id)
 
     async def withdraw(self, session_id: str, message_id: str) -> bool:
-        """Delete a prompt that no model has read yet; return whether it was deleted."""
+        """Delete a prompt if no model has read it yet; return whether the prompt was deleted."""
         return await self._runs.withdraw(session_id, message_id)
 
     async def call_tool(
@@ -294,7 +294,7 @@ class App:
         return await self._runs.alone(session_id, calling)
 
     async def run_user_call(self, session_id: str, order: UserCall) -> Turn:
-        """Run a tool call that the user makes, without a permission request; return its turn.
+        """Run a tool call for the user, without a permission request; return the turn with it.
 
         :raises NotFoundError: for an unknown session or agent, ModelNotFoundError for a model.
         :raises SessionBusyError: while the session runs.
@@ -313,7 +313,7 @@ class App:
         if_title: str | None = None,
         archived: bool | None = None,
     ) -> Session:
-        """Rename a session, archive it or restore it; `Host` describes `if_title`."""
+        """Rename, archive or restore a session; `Host.update_session` explains `if_title`."""
         name = (title or "").strip() or UNSET
         at = UNSET if archived is None else self._engine.now() if archived else None
         was = UNSET if if_title is None else if_title
@@ -337,7 +337,7 @@ class App:
         return await self.storage.children(session_id)
 
     async def search(self, text: str, *, limit: int = 50) -> tuple[SearchHit, ...]:
-        """Search the titles and texts of the project's sessions."""
+        """Search the titles and texts of sessions; return at most `limit` of the project's."""
         return await self.storage.search(self.workspace.project_id, text, limit=limit)
 
     async def summarize(self, session_id: str, *, model: str | None = None) -> Turn:
@@ -384,11 +384,11 @@ class App:
         self.questions.answer(request_id, tuple(tuple(labels) for labels in answers))
 
     async def reject_question(self, request_id: str) -> None:
-        """Dismiss questions, so that their turn ends; raise `NotFoundError` if none wait."""
+        """Reject the questions of a request, which ends its turn; `NotFoundError` if none waits."""
         self.questions.reject(request_id)
 
     async def resolve_model(self, name: str) -> Model:
-        """Return the model with this name; `ModelNotFoundError` has similar names."""
+        """Return the model with this name; `ModelNotFoundError` suggests similar names."""
         return await self._engine.models.find(name)
 
     async def models(self, *, without_keys: bool = False) -> tuple[Model, ...]:

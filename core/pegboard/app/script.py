@@ -77,7 +77,7 @@ def run(
 
 
 async def _prompted(opening: Opener[App], prompt: Prompt, *, passing: bool) -> Turn:
-    """Return the answer to a prompt in a new session, which is deleted after it if `passing`."""
+    """Return the answer to a prompt in a new session, which is deleted afterwards if `passing`."""
     async with opening as app:
         session = await app.create_session(title=_TITLE if passing else None)
         try:

@@ -52,7 +52,7 @@ class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return () if self._scalar else ("pegboard.arguments.pydantic_model",)
 
     def check(self) -> None:
-        """Check that every parameter can be described.
+        """Check that a JSON Schema can describe every parameter.
 
         A name in an annotation may be defined after the decorator has run. Therefore an unknown
         name is an error only at the first use.
@@ -75,7 +75,7 @@ class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def schema(self) -> Schema:
-        """The JSON Schema, with descriptions from the annotations, or else from the docstring."""
+        """The JSON Schema; descriptions are from the annotations, or else from the docstring."""
         schema = self._plain
         if schema is None:  # to import pydantic takes 0.1 s, which plain tools save
             from pegboard.arguments.pydantic_model import model_schema
@@ -89,11 +89,11 @@ class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def offered(self) -> Schema:
-        """The shortened schema that is sent to a model."""
+        """The JSON Schema in a shorter form, in which it is sent to models."""
         return terse(self.schema)
 
     def quick(self, args: Mapping[str, Any]) -> bool:
-        """Return whether `validate` returns quickly and runs no code of the annotations.
+        """Return whether `validate` is quick for `args` and runs no code of the type annotations.
 
         This holds if all arguments are scalars of the exact type. It also holds if all types are
         plain and the pydantic model has been built.
@@ -121,11 +121,11 @@ class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return {each.name: getattr(model, f"p{index}") for index, each in parameters}
 
     def bind(self, context: object, values: Mapping[str, object]) -> Callable[[], Any]:
-        """Return a call of the function by keyword, with the context if it takes one."""
+        """Return the tool's function with its arguments filled in, ready to be called."""
         return partial(self.function, **values, **dict.fromkeys(self._signature.contexts, context))
 
     def warm(self) -> None:
-        """Import pydantic and build the model, unless all parameters are scalars."""
+        """Import pydantic and build its model of the arguments, unless all are scalars."""
         if not self._scalar:
             _ = self._model
 
@@ -180,7 +180,7 @@ class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 class RawArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """The arguments for a JSON Schema that Pegboard did not make.
+    """The arguments of a tool with a JSON Schema that Pegboard did not make.
 
     Validation neither changes arguments nor adds defaults. It skips what `foreign_schema` cannot
     decide. `tool` is the name of the tool in errors.
@@ -200,7 +200,7 @@ class RawArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def schema(self) -> Schema:
-        """The schema, with the type and the properties that providers require.
+        """The JSON Schema, with the keys `type` and `properties`, which providers require.
 
         :raises SignatureError: when it is too large or nested too deep.
         """
@@ -227,11 +227,11 @@ class RawArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return dict(args)
 
     def bind(self, context: object, values: Mapping[str, object]) -> Callable[[], Any]:
-        """Return a call of the function with the context and all arguments."""
+        """Return a function without arguments that calls the tool's function with these values."""
         return partial(self.function, context, values)
 
     def warm(self) -> None:
-        """Import jsonschema and build the validator."""
+        """Import jsonschema and build the validator of this schema."""
         _ = self._validator
 
     @cached_property
@@ -250,7 +250,7 @@ Arguments = FunctionArguments | RawArguments
 
 
 def _line(problem: "ValidationError") -> str:
-    """Return the location and message of a problem, with a long message cut in the middle."""
+    """Return the location and message of a validation problem, the middle of a long message cut."""
     place = ".".join(map(str, problem.absolute_path)) or "arguments"
     message = problem.message
     if len(message) > MAX_MESSAGE:

@@ -31,7 +31,7 @@ _ENDS_AT: ContextVar[float] = ContextVar("pegboard_check_ends_at")
 
 
 class UndecidedError(Exception):
-    """The error of a check that has no result: its keyword is unsupported, or it takes too long."""
+    """The error of a schema check without a result: an unsupported keyword, or the time limit."""
 
 
 def excess(schema: Mapping[str, Any]) -> str:
@@ -56,7 +56,7 @@ def excess(schema: Mapping[str, Any]) -> str:
 
 
 def _letters(value: object) -> int:
-    """Return the length of a string, or of all names in an object."""
+    """Return the length of a string, or the total length of the names in an object."""
     if isinstance(value, Mapping):
         return sum(len(name) for name in value if isinstance(name, str))
     return len(value) if isinstance(value, str) else 0
@@ -93,7 +93,7 @@ def problems(
     *,
     most: int,
 ) -> list["ValidationError"]:
-    """Return the first `most` errors of the arguments.
+    """Return the first `most` errors that the validator finds in the arguments.
 
     The list ends early if a decision needs the network, a regular expression of another dialect, or
     more than `LIMIT_S`. The tool must then check the arguments itself.
@@ -130,7 +130,7 @@ def _in_time(check: _Check) -> _Check:
 
 
 def _fits(pattern: str, text: str) -> bool:
-    """Return whether the module `regex` finds the pattern anywhere in the text, in time."""
+    """Return whether the pattern matches in the text; `UndecidedError` if it takes too long."""
     import regex  # type: ignore[import-untyped]  # 20 ms that only schemas with expressions pay
 
     try:

@@ -60,7 +60,7 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Signature(msgspec.Struct, frozen=True, kw_only=True):
-    """The parameters that the model fills, and the names of those that receive the context."""
+    """The parameters that the model fills, and the names of parameters that receive the context."""
 
     parameters: tuple[Parameter, ...]
     contexts: tuple[str, ...]
@@ -96,14 +96,14 @@ def read_signature(function: Callable[..., object], *, tool: str) -> Signature:
 
 
 def _refusal(parameter: inspect.Parameter) -> str:
-    """Return why no model can fill the parameter, or "" if one can."""
+    """Return why no model can fill the parameter, or "" if a model can."""
     if parameter.name == "self" and parameter.annotation is inspect.Parameter.empty:
         return "belongs to a method; make a tool of a bound one: tool(thing.method)"
     return _REFUSED.get(parameter.kind, "")
 
 
 class _Context:
-    """A placeholder for `ToolContext` in modules that import it only for the type checker."""
+    """A placeholder for the class `ToolContext`, which some modules import only for type checks."""
 
 
 def _annotation(written: object, function: Callable[..., object]) -> object:
@@ -119,7 +119,7 @@ def _annotation(written: object, function: Callable[..., object]) -> object:
 
 
 def _is_context(annotation: object) -> bool:
-    """Return whether an annotation is ToolContext, by name, since it cannot be imported here."""
+    """Return whether an annotation is `ToolContext`, by its name, without importing the class."""
     annotation = getattr(annotation, "__value__", annotation)
     origin, args = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
@@ -161,7 +161,7 @@ def _google(doc: str) -> Documentation:
 
 
 def _entries(lines: str) -> dict[str, str]:
-    """Parse the entries of a section; a deeper indented line continues its entry."""
+    """Parse the entries of a docstring's section; a deeper indented line continues its entry."""
     entries: dict[str, str] = {}
     name = ""
     for line in cleandoc(f"\n{lines}").splitlines():
@@ -248,7 +248,7 @@ def plain_schema(parameters: Sequence[Parameter]) -> Schema:
 
 
 def terse(schema: Schema) -> Schema:
-    """Return the schema of a signature without entries that a model assumes by default.
+    """Return the schema of a signature without the entries that a model assumes anyway.
 
     These are defaults that are empty, zero, false or the first choice, and `additionalProperties`.
     """
@@ -261,7 +261,7 @@ def terse(schema: Schema) -> Schema:
 
 
 class _Types(msgspec.Struct, frozen=True):
-    """The maker of schemas for types; `definitions` are the schemas that others reference."""
+    """A builder of JSON Schemas; `definitions` has the schemas that other schemas reference."""
 
     definitions: dict[type, Schema] = {}
 
@@ -351,7 +351,7 @@ def _literal(values: Sequence[object]) -> Schema:
 
 
 def _json(value: object) -> object:
-    """Convert a default to JSON."""
+    """Convert the default value of a parameter to JSON."""
     match value:
         case None | bool():
             return value

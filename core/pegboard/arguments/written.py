@@ -19,7 +19,7 @@ _MOST_REFERENCES = 5
 
 
 def tool_named(name: str, known: Collection[str]) -> str | None:
-    """Return the tool that a misspelled name means, or None if this is uncertain.
+    """Return the tool of the `known` ones that a misspelled name means, or None if uncertain.
 
     Outer spaces, a prefix such as `functions.`, a suffix such as `:0`, case, underscores and
     hyphens are ignored if only one tool matches.

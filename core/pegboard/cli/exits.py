@@ -1,4 +1,4 @@
-"""The exit codes of the command line, and messages for failures of the machine."""
+"""The exit codes of the command line, and messages for failures such as a full disk."""
 
 import errno
 import os
@@ -29,7 +29,7 @@ class Exit(IntEnum):
 
     @property
     def outcome(self) -> str:
-        """The exit's name in a JSON result."""
+        """The name of the exit code for the field `outcome` of a JSON result."""
         return self.name.lower()
 
 
@@ -85,7 +85,7 @@ def end_without_memory() -> NoReturn:
 
 
 def end_at_once_when_interrupted() -> None:
-    """Make Ctrl-C end the process silently until a command starts.
+    """Make Ctrl-C end the process silently, for the time until a command starts.
 
     Nothing needs to be cleaned up until then, and an interrupted import would raise errors.
     """

@@ -140,7 +140,7 @@ def _accept_any_character() -> None:
 
 
 def _details(error: BaseException) -> str:
-    """Write the traceback of `error` to a file; return its path, or why this failed, as text."""
+    """Write the traceback of `error` to a file; return its path, or why it could not be written."""
     import traceback  # 15 ms that a command without a failure saves
     from time import strftime
 

@@ -13,7 +13,7 @@ LIMIT_CHARS = 8192
 
 @contextmanager
 def named_output() -> Iterator[None]:
-    """Prefix the lines that a plugin prints with its name, and cut long output, in a block."""
+    """During the block, prefix lines that a plugin prints with its name, and cut long output."""
     streams = sys.stdout, sys.stderr
     printed: dict[str, int] = {}
     sys.stdout, sys.stderr = (_Named(each, printed) for each in streams)

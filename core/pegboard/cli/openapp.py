@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def open_app(directory: Path, options: "AppOptions | None" = None) -> "AsyncIterator[App]":
-    """Open the App of a directory in a block, and report failed hooks on stderr at its end.
+    """Open the App of a directory for a block, and report failed hooks on stderr at its end.
 
     Failed hooks do not stop the command. The output of plugins is prefixed and limited.
 

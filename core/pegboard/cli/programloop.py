@@ -1,4 +1,4 @@
-"""The event loop of a program, which ends the program when memory runs out.
+"""The event loop of the `pegboard` program, which ends the program when memory runs out.
 
 Otherwise a task or thread that dies of MemoryError could leave the program waiting forever.
 """

@@ -64,7 +64,7 @@ class Group(click.Group):
 
 
 class LazyGroup(Group):
-    """A group whose commands are entry points; only the invoked command is imported."""
+    """A group whose commands are entry points; only the command that the user runs is imported."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands, sorted."""
@@ -111,7 +111,7 @@ class LazyGroup(Group):
         return _load(found) if found else super().get_command(ctx, cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands, without importing those of other distributions."""
+        """Write the list of commands, without importing the commands of other distributions."""
         rows = [(name, self._summary(ctx, entry)) for name, entry in _entry_points().items()]
         with formatter.section("Commands"):
             formatter.write_dl(sorted(rows))
@@ -181,7 +181,7 @@ def _entry_points() -> "dict[str, EntryPoint]":
 
 
 def _left_out() -> "Iterator[tuple[str, str]]":
-    """Yield the commands with a name that is already taken, each with the reason."""
+    """Yield the commands that are left out because their name is taken, each with the reason."""
     from pegboard.loading.discovery import entry_points
 
     found = _entry_points()

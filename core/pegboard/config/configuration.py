@@ -55,7 +55,7 @@ _PROJECT_FOLDERS = (".pegboard", ".opencode")
 
 
 class LoadedConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """The configuration and its sources.
+    """The configuration, and the files and variables that it was read from.
 
     `sources` maps a dotted key to the file or variable that set it last. `files` are all files that
     were read. `untrusted` are the project's files with settings that need trust, and the files that
@@ -72,7 +72,7 @@ class LoadedConfig(msgspec.Struct, frozen=True, kw_only=True):
     config_dir: Path
 
     def place(self, key: str) -> str:
-        """Return the file and line, or the variable, that set a dotted key, and the key."""
+        """Return a dotted key with the file and line, or the variable, that set it."""
         parts = key.split(".")
         for end in range(len(parts), is_named(parts[0]), -1):
             name = ".".join(parts[:end])
@@ -97,8 +97,8 @@ async def load_config(  # noqa: PLR0913 - the sources, all keyword-only
     The tables `profile.NAME` of the user's sources override all sources.
 
     `trusted` is whether the project is trusted. It can also be a mapping of the trusted files to
-    their content at the time of the decision. This content is then used, even if a file has changed
-    since. A file that the mapping lacks is not trusted.
+    their content at the time of the trust decision. This content is then used, even if a file has
+    changed since. A file that the mapping lacks is not trusted.
 
     Rules in the project's files always go to `project_permission`. In an untrusted project only
     these rules and instruction files below the project count, and its references `{env:...}` and
@@ -261,7 +261,7 @@ class _ConfigReading(msgspec.Struct, kw_only=True):
             )
 
     def _note_plugins(self, paths: object, *, users: bool) -> None:
-        """Record the source of each plugin path; if the user names it too, it is the user's."""
+        """Record each plugin path and whether the user names it; project files may also name it."""
         for path in paths if isinstance(paths, list) else ():
             if isinstance(path, str):
                 self.plugin_paths[Path(path)] = self.plugin_paths.get(Path(path), False) or users

@@ -110,7 +110,7 @@ def _table(layer: Layer, value: object, key: str) -> Mapping[str, Any]:
 
 
 def _with_rules(layer: Layer, value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Replace the permission of a value, and of each agent in it, by a list of rules."""
+    """Replace the `permission` of a value, and of each agent in the value, by a list of rules."""
     if "permission" in value:
         value["permission"] = _rules(layer, value["permission"], f"{prefix}permission")
     if "agent" in value:
@@ -152,7 +152,7 @@ def _with_hosts(layer: Layer, value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_paths(layer: Layer, value: dict[str, Any], home: Path, folder: Path) -> dict[str, Any]:
-    """Make paths absolute; entries of the wrong type stay, for the type check to report."""
+    """Make paths absolute; leave entries of the wrong type, which the type check reports later."""
     if isinstance(given := value.get("instructions"), list | tuple):
         value["instructions"] = [_pattern(layer, entry, home) for entry in given]
     if isinstance(given := value.get("plugin_paths"), list | tuple):
@@ -164,7 +164,7 @@ def _with_paths(layer: Layer, value: dict[str, Any], home: Path, folder: Path) -
 
 
 def _pattern(layer: Layer, entry: object, home: Path) -> object:
-    """Expand `~` in an entry of the instructions."""
+    """Expand `~` in an entry of the setting `instructions`."""
     if not isinstance(entry, str):
         return entry
     if not entry or any("**" in part and part != "**" for part in PurePath(entry).parts):
@@ -285,7 +285,7 @@ class Merged:
         self._said: dict[KeyPath, Layer] = {}
 
     def lay(self, layer: Layer, value: Mapping[str, Any]) -> None:
-        """Merge the values of a layer, in the schema's keys, over the earlier ones."""
+        """Merge a layer's values, given with the schema's keys, over those of earlier layers."""
         self._lay(layer, self.value, value, ())
 
     def _lay(
@@ -318,7 +318,7 @@ class Merged:
         return value
 
     def error(self, message: str, path: KeyPath) -> ConfigError:
-        """Return an error about a key, with the file and line of the source that set it."""
+        """Return an error about a key, with the file and line of the source that set the key."""
         key = ".".join(path)
         for length in range(len(path), 0, -1):
             if path[:length] in self._said:
@@ -326,7 +326,7 @@ class Merged:
         return ConfigError(message, key=key)
 
     def config(self) -> Config:
-        """Convert the merged values to a `Config`.
+        """Convert the merged values of all layers to a `Config`.
 
         :raises ConfigError: for a value of the wrong type, with file and line.
         """

@@ -46,7 +46,7 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def line_of(path: Iterable[str], text: str) -> int | None:
-    """Return the line, from 1, of the deepest part of a key that can be found, or None."""
+    """Return the line, from 1, of the deepest part of the key `path` in the text, or None."""
     place = 0
     found = False
     for name in path:
@@ -129,7 +129,7 @@ def substituted(
 
 
 def referenced(text: str, *, home: Path, folder: Path) -> Iterator[Path]:
-    """Yield the files whose content may be inserted into the text."""
+    """Yield the files that the text names in references `{file:path}`."""
     for kind, name in _REFERENCE.findall(text):
         if kind == "file":
             yield _place(name.strip(), home, folder)

@@ -1,4 +1,4 @@
-"""The settings that a project's own files may have: only tighter ones until it is trusted."""
+"""The settings that a project's own files may have: only stricter ones until it is trusted."""
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -37,7 +37,7 @@ _DOCUMENTS = frozenset({".md", ".mdc", ".rst", ".txt"})
 
 
 def as_project(value: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the settings that count in a trusted project, and the keys that it may not set.
+    """Return the settings that count in a trusted project, and the keys that no project may set.
 
     A project may set everything except what would loosen the user's rules. It disables no plugin,
     because a plugin may be a guard. It names no command that prints keys and sets no effects of an
@@ -109,7 +109,7 @@ def shown_before(value: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _models(value: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
-    """Yield each key that names a model which may receive the code, and the model."""
+    """Yield each model in the settings, with the key that names it; models receive the code."""
     yield from ((key, value.get(key)) for key in ("model", "small_model"))
     yield from ((f"models.{role}", name) for role, name in _table(value, "models").items())
     lists = {"fallback": value.get("fallback")}
@@ -138,7 +138,7 @@ def _sent(name: str, entry: Mapping[str, Any]) -> Iterator[str]:
 
 
 def tightening(value: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the settings that count in an untrusted project, and the keys that do not.
+    """Return the settings that count in an untrusted project, and the keys that do not count.
 
     Rules count because they can only tighten. So do instruction files below the project. Models do
     not count, because they decide who reads the code. Plugin settings do not count either, because
@@ -167,7 +167,7 @@ def tightening(value: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...
 def without_loosening(
     value: Mapping[str, Any], below: Mapping[str, Any]
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Remove the project's settings that are looser than those of the weaker sources, `below`.
+    """Remove the project's settings that are looser than `below`, those of weaker sources.
 
     Return the other settings and the removed keys. This applies to the sandbox, the limits of
     processes, the user's budget, and facts of models that the user has set. An unknown sandbox
@@ -197,7 +197,7 @@ def without_loosening(
 
 
 def _known_facts(value: Mapping[str, Any], below: Mapping[str, Any]) -> Iterator[_Path]:
-    """Yield the facts of models that the user has also set, because a price may be a limit."""
+    """Yield the paths of model facts that the user has set too, as a price may be a limit."""
     for provider, entry in _entries(value, "provider"):
         stated = _table(_table(_table(below, "provider"), provider), "models")
         for name, facts in sorted(_entries(entry, "models")):
@@ -256,19 +256,19 @@ def _exposed(table: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _table(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return the table with this name, or an empty one."""
+    """Return the table with this name in `value`, or an empty table."""
     found = value.get(name)
     return found if isinstance(found, Mapping) else {}
 
 
 def _entries(value: Mapping[str, Any], name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the tables in the table with this name."""
+    """Yield name and content of each table inside the table with this name."""
     found = _table(value, name)
     return ((key, entry) for key, entry in found.items() if isinstance(entry, Mapping))
 
 
 def _without(value: Mapping[str, Any], paths: Collection[_Path]) -> dict[str, Any]:
-    """Return the value without the entries at these paths."""
+    """Return the value without the entries at the key paths `paths`."""
     kept = dict(value)
     for name in {path[0] for path in paths}:
         inner = [path[1:] for path in paths if path[0] == name]

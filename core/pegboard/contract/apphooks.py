@@ -281,7 +281,7 @@ def register_compactors() -> Sequence[Compactor] | None:
 
 @hookspec("first", when="open", since="0.1")
 def register_encloser(hooks: HookCalls) -> Encloser | None:
-    """Return the object that confines the processes of tools, or `None` to leave it to others.
+    """Return the object that confines the processes of tools, or `None` to let other plugins do it.
 
     Called when an App with a `sandbox` in its configuration opens; without an answer it does not
     open. First: a plugin that raises is reported, and the next one is asked.
@@ -491,7 +491,7 @@ def mention(app: Host, name: str) -> Sequence[FileInput | TextInput] | None:
 
 @hookspec("notify", when="open", since="0.1")
 def startup(app: Host) -> None:
-    """React to the opened App: everything is registered, and nothing runs yet.
+    """React to the opening of the App: everything is registered, and nothing runs yet.
 
     Called once. Notify: a plugin that raises is reported.
 
@@ -541,7 +541,7 @@ def event(event: Event) -> None:
 
 @hookspec("notify", since="0.1")
 def shutdown(app: Host) -> None:
-    """React to the closing App: turns have ended, and the database is still open.
+    """React to the closing of the App: turns have ended, and the database is still open.
 
     Called once; the App waits for it within the plugin's time limit. Notify: a plugin that
     raises is reported.

@@ -60,12 +60,12 @@ class SessionView(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
 
     @property
     def id(self) -> str:
-        """The session's id."""
+        """The id of the session."""
         return self.info.id
 
 
 class SubagentResult(msgspec.Struct, frozen=True, kw_only=True):
-    """How a subagent ended; `text` is its last answer."""
+    """The outcome of a subagent; `text` is its last answer."""
 
     session_id: str
     outcome: Literal["done", "failed", "timed_out", "cancelled"]
@@ -73,18 +73,18 @@ class SubagentResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FileAccess(Protocol):
-    """The files of an App as the tools of one session use them.
+    """The files of an App, as the tools of a single session may use them.
 
     It remembers which state of a file the session has read, and it has one write lock for each
     file, which all sessions of the App share.
     """
 
     def note_read(self, path: Path) -> None:
-        """Record that this session has read the file in its current state."""
+        """Record that this session has read the current content of the file."""
         ...
 
     def check_fresh(self, path: Path) -> None:
-        """Check that this session has read the current state of the file.
+        """Check that this session has read the current content of the file.
 
         :raises ToolError: when it has not; the text tells the model to read the file (again).
         """
@@ -95,7 +95,7 @@ class FileAccess(Protocol):
         ...
 
     async def replace(self, path: Path, content: bytes) -> int:
-        """Replace the file's content atomically, keep its mode, and record it as read.
+        """Replace the file's content atomically, keep its mode, and record the new content as read.
 
         Return how many other names (hard links) the file had: they keep the old content. `path`
         must come from `require_path`; if a symlink has taken its place since then, the write is
@@ -107,7 +107,7 @@ class FileAccess(Protocol):
         ...
 
     async def will_change(self, path: Path) -> None:
-        """Announce that the call is about to move, remove or otherwise change the file.
+        """Announce that this tool call is about to move, remove or otherwise change the file.
 
         A revert can then bring the file back even if git ignores it. `replace` announces its
         change by itself.
@@ -129,7 +129,7 @@ class FileLedger(Protocol):
         announce: Callable[[Path], None] | None = None,
         kept: dict[str, Any] | None = None,
     ) -> FileAccess:
-        """Return access to the files for the tools of one session.
+        """Return access to the files for the tools of the session with this id.
 
         `turns` are the session's messages; they tell which files the session read or wrote before
         this process started. `kept` is a dictionary for facts about files, which the caller stores
@@ -155,7 +155,7 @@ class PermissionContext(Protocol):
 
     @property
     def session(self) -> SessionView:
-        """The session of the call."""
+        """The session that the tool call belongs to."""
         ...
 
     @property
@@ -180,7 +180,7 @@ class PermissionContext(Protocol):
 
     @property
     def trusted(self) -> bool:
-        """Whether the project's own code may run; true also if it has none."""
+        """Whether the project's own code may run; true also for a project without code."""
         ...
 
     async def require(
@@ -211,7 +211,7 @@ class PermissionContext(Protocol):
         ...
 
     async def require_path(self, path: Path, *, metadata: Mapping[str, Any] | None = None) -> Path:
-        """Return the path with symlinks resolved, once it may be used.
+        """Return the path with symlinks resolved, as soon as its use is allowed.
 
         A path outside of the worktree needs the permission `external_directory`. A user who is
         asked for this permission also sees the `command` of `metadata`.
@@ -230,7 +230,7 @@ class ToolContext(PermissionContext, Protocol):
 
     @property
     def message_id(self) -> str:
-        """The id of the assistant message that the call belongs to."""
+        """The id of the assistant message that contains the tool call."""
         ...
 
     @property
@@ -240,12 +240,12 @@ class ToolContext(PermissionContext, Protocol):
 
     @property
     def offered(self) -> tuple[ToolDefinition, ...]:
-        """The tools that the model can call, also deferred ones, with schemas it does not get."""
+        """The tools that the model can call, including deferred tools, each with its schema."""
         ...
 
     @property
     def cancelled(self) -> bool:
-        """Whether the turn is being stopped.
+        """Whether the turn of this tool call is being stopped.
 
         An `async` tool is cancelled then. A plain function runs in a thread, which cannot be
         cancelled: it has to look here.
@@ -254,12 +254,12 @@ class ToolContext(PermissionContext, Protocol):
 
     @property
     def files(self) -> FileAccess:
-        """Access to files: what the session has read, and the write locks."""
+        """The access to files, which knows what the session has read and holds the write locks."""
         ...
 
     @property
     def background(self) -> BackgroundAccess:
-        """Access to processes that continue after the call."""
+        """The access to processes that continue after this tool call."""
         ...
 
     @property
@@ -277,7 +277,7 @@ class ToolContext(PermissionContext, Protocol):
         ...
 
     async def set_todos(self, todos: Sequence[Todo]) -> None:
-        """Replace the session's todo list, store it and publish the event."""
+        """Replace the session's todo list, store the list and publish the event."""
         ...
 
     def granted(self, requires: Callable[..., Awaitable[_Granted]]) -> _Granted:
@@ -314,7 +314,7 @@ class ToolContext(PermissionContext, Protocol):
     def progress(
         self, *, title: str | None = None, metadata: Mapping[str, Any] | None = None
     ) -> None:
-        """Show the progress of the call; it costs little, and only the newest is shown."""
+        """Show the call's newest progress to the user, which costs little even if repeated."""
         ...
 
     async def run(  # noqa: PLR0913 - the facts of a process, all keyword-only
@@ -328,12 +328,12 @@ class ToolContext(PermissionContext, Protocol):
         on_output: Callable[[str], None] | None = None,
         reads: Sequence[Path] = (),
     ) -> ProcessResult:
-        """Run a process and return its result; neither it nor its children outlive the call.
+        """Run a process and return its result; the process and its children end with the tool call.
 
         Standard input is closed. The environment has no provider keys and passes through the hook
         `shell_env`; `env` is added to it. `limit_bytes` limits how much of the output is kept. If
-        the user wants a sandbox, the process runs inside it; `reads` are paths that it must be able
-        to read even there.
+        the user wants a sandbox, the process runs inside it; `reads` are paths that the process
+        must be able to read even in the sandbox.
 
         :raises ToolError: when the program or the directory does not exist.
         """
@@ -357,11 +357,11 @@ class ToolContext(PermissionContext, Protocol):
         ...
 
     async def record_edit(self, path: Path) -> None:
-        """Record that the call has changed this file, and publish the event `file.edited`."""
+        """Record that this tool call has changed the file, and publish the event `file.edited`."""
         ...
 
     async def call_tool(self, name: str, args: Mapping[str, Any]) -> ToolResult:
-        """Call another tool and return its result.
+        """Call another tool and return the result of that tool.
 
         Like a call of the model, it is shown as a part of the message, needs its own permission,
         and passes through the hooks. Only tools that are `offered` can be called, and a tool that
@@ -388,7 +388,7 @@ class ToolContext(PermissionContext, Protocol):
         timeout_s: float = 3600.0,
         on_start: Callable[[str], None] | None = None,
     ) -> SubagentResult:
-        """Run a subagent and return how it ended.
+        """Run a subagent and return its outcome.
 
         It works in a new session, or in `session_id`, which must be a child of this one. Its
         permissions are never wider than this session's. At most eight subagents of a session work

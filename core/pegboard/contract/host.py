@@ -27,7 +27,7 @@ _T = TypeVar("_T")
 
 
 class HookCalls(Protocol):
-    """Calls of the hooks that a plugin defines, typed by the hooks' specifications.
+    """The caller of the hooks that a plugin defines, typed by the hooks' specifications.
 
     For example, `await hooks.collect(specs.register_things, config=config)` asks every plugin. In
     a fold, each plugin receives the value that the plugin before it returned. After each plugin,
@@ -47,13 +47,13 @@ class HookCalls(Protocol):
         ...
 
     async def fold(self, spec: Callable[_P, _T | None], /, *_: _P.args, **named: _P.kwargs) -> _T:
-        """Pass the hook's subject (an argument) from plugin to plugin; return the last version."""
+        """Pass the hook's subject, an argument, from plugin to plugin; return the last value."""
         ...
 
     async def first(
         self, spec: Callable[_P, _T | None], /, *_: _P.args, **named: _P.kwargs
     ) -> _T | None:
-        """Return the answer of the newest plugin that has one."""
+        """Return the first answer that a plugin gives; the newest plugin is asked first."""
         ...
 
     def notify(self, spec: Callable[_P, None], /, *_: _P.args, **named: _P.kwargs) -> None:
@@ -75,11 +75,11 @@ class ModelQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Host(Protocol):
-    """The open project, as plugins see it; `App` implements it."""
+    """The open project, as plugins see it; the class `App` implements this protocol."""
 
     @property
     def workspace(self) -> Workspace:
-        """The directory and its repository."""
+        """The project directory that was opened, and the git repository around it."""
         ...
 
     @property
@@ -89,12 +89,12 @@ class Host(Protocol):
 
     @property
     def trust(self) -> Decision:
-        """Whether the project's own code may run."""
+        """The decision whether the project's own code may run."""
         ...
 
     @property
     def untrusted(self) -> tuple[Path, ...]:
-        """The project's files that were not run because the user does not trust them."""
+        """The project's files that were not run because the user does not trust their content."""
         ...
 
     @property
@@ -104,7 +104,7 @@ class Host(Protocol):
 
     @property
     def commands(self) -> Mapping[str, Command]:
-        """The slash commands by name."""
+        """The slash commands by name, without the slash."""
         ...
 
     @property
@@ -113,7 +113,7 @@ class Host(Protocol):
         ...
 
     def replace_tools(self, plugin: str, tools: Sequence[Tool]) -> tuple[str, ...]:
-        """Replace the plugin's tools from now on, and return the problems, one line each.
+        """Replace a plugin's tools from the next turn on; return the new tools' problems as lines.
 
         :raises NotFoundError: when no plugin of this name is loaded.
         """
@@ -151,17 +151,17 @@ class Host(Protocol):
 
     @property
     def keys(self) -> Keys:
-        """The source of the providers' keys."""
+        """The lookup of the providers' API keys."""
         ...
 
     @property
     def hooks(self) -> HookCalls:
-        """Calls of the hooks that plugins define."""
+        """The caller of the hooks that plugins define."""
         ...
 
     @property
     def stash(self) -> Stash:
-        """The values that plugins keep in memory; close in `shutdown` what needs it."""
+        """The values that plugins keep in memory; a plugin closes its own values in `shutdown`."""
         ...
 
     async def resolve_model(self, name: str) -> Model:
@@ -172,7 +172,7 @@ class Host(Protocol):
         ...
 
     async def models(self, *, without_keys: bool = False) -> tuple[Model, ...]:
-        """Return the models of providers that need no key or have one, with all known facts.
+        """Return the models of providers that need no API key or have a key, with all known facts.
 
         With `without_keys`, models of providers that lack a key are included.
         """
@@ -187,7 +187,7 @@ class Host(Protocol):
         agent: str | None = None,
         permission: Sequence[Rule] = (),
     ) -> Session:
-        """Create a session and return it.
+        """Create and return a session.
 
         `permission` are rules that can only make the session's permissions stricter. If a session
         with this `id` exists, it is returned unchanged, so that a request can be repeated. An id is
@@ -198,18 +198,18 @@ class Host(Protocol):
         ...
 
     async def session(self, session_id: str) -> Session:
-        """Return the session.
+        """Return the session with this id.
 
         :raises NotFoundError: when the id is unknown.
         """
         ...
 
     async def list_turns(self, session_id: str) -> tuple[Turn, ...]:
-        """Return the messages of a session in order, each with the parts it has so far."""
+        """Return the messages of a session in order, with the parts of an unfinished answer."""
         ...
 
     async def prompt(self, session: Session | str, prompt: str | Prompt) -> Turn:
-        """Send a prompt and return the last answer.
+        """Send a prompt to a session and return the last answer.
 
         Prompts that wait in the same session are answered along with it.
 
@@ -222,7 +222,7 @@ class Host(Protocol):
         ...
 
     async def ask_model(self, session_id: str, question: ModelQuestion) -> str:
-        """Ask a model outside of the conversation, and return its answer without the reasoning.
+        """Ask a model outside of the conversation; return the answer without the model's reasoning.
 
         The cost counts as the session's. The request passes through the hooks of every request, and
         the answer through `text_complete`.
@@ -244,7 +244,7 @@ class Host(Protocol):
         ...
 
     def subscribe(self, *, limit: int = ...) -> AbstractAsyncContextManager[AsyncIterator[Event]]:
-        """Subscribe to events from now on; at most `limit` of them are queued."""
+        """Subscribe to events from now on; the subscription queues at most `limit` events."""
         ...
 
     async def warn(self, session_id: str, message: str) -> None:
@@ -256,7 +256,7 @@ class Host(Protocol):
         ...
 
     async def abort(self, session_id: str, *, reason: str = "") -> bool:
-        """Stop the session's run, wait until it has ended, and return whether one ran.
+        """Stop the session's run and wait until it has ended; return False if none was running.
 
         The `error` of the interrupted answer is an `AbortedFailure`, or with a `reason` a
         `StoppedFailure`.
@@ -265,7 +265,7 @@ class Host(Protocol):
 
 
 class CompactionRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A history that has to become shorter.
+    """A history that has to become shorter, as a `Compactor` receives it.
 
     - `session`: its `turns` are what the model sees now, after `chat_messages_transform`; its
       `model` is the one that `ask` asks.
@@ -305,10 +305,10 @@ class Compaction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Compactor(Protocol):
-    """A way to shorten a history; of those that plugins register the newest is used."""
+    """A way to shorten a session's history; the one that a plugin registered last is used."""
 
     async def compact(self, request: CompactionRequest) -> Compaction:
-        """Return the replacement of the history, within ten minutes.
+        """Return the shorter replacement of the history, within ten minutes.
 
         An exception ends the turn as failed and leaves the history unchanged; the user sees its
         text.

@@ -1,4 +1,4 @@
-"""Hooks around a request to a model: the prompt, the request, the model, the answer."""
+"""The hooks around a request to a model: for the prompt, the request, the model and the answer."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,7 +14,7 @@ from pegboard.schema.part import FileInput, FilePart, TextInput, TextPart
 
 
 def _same_message(answer: Turn, before: Turn) -> Turn:
-    """Reject a plugin's new message if its id, role or session differ from the old one's."""
+    """Reject a plugin's message if its id, role or session differ from those of `before`."""
     own = (type(before.info), before.info.id, before.info.session_id)
     if (type(answer.info), answer.info.id, answer.info.session_id) != own:
         raise ValueError("another message: its id, role and session must stay")
@@ -276,7 +276,7 @@ def prefix_changed(session: SessionView, change: PrefixChange) -> PrefixLoss | N
 
 
 def _same_tool(answer: ToolDefinition, before: ToolDefinition) -> ToolDefinition:
-    """Reject a tool definition with another name or permission."""
+    """Reject a tool definition with another name or permission than `before`."""
     if (answer.name, answer.permission) != (before.name, before.permission):
         raise ValueError(f"the definition of another tool than {before.name}")
     return answer

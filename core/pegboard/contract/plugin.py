@@ -55,7 +55,7 @@ class ImplMark(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ImplFacts(TypedDict, total=False):
-    """The arguments that `hookimpl` takes in addition to those of pluggy."""
+    """The keyword arguments of `hookimpl` that Pegboard defines."""
 
     timeout_s: float | None
     required: bool
@@ -190,7 +190,7 @@ class Plugin(Protocol):
 
     @property
     def name(self) -> str:
-        """The plugin's name in the user's configuration."""
+        """The name of the plugin in the user's configuration."""
         ...
 
     @property
@@ -223,7 +223,7 @@ class Plugin(Protocol):
         ...
 
     def secret(self, name: str) -> str | None:
-        """Return a secret that the user has set for the plugin, or None.
+        """Return the secret `name` that the user has set for the plugin, or None if not set.
 
         The environment variable `PEGBOARD_SECRET_PLUGIN_NAME` comes first, then the secret that is
         stored in the user's data folder.
@@ -235,7 +235,7 @@ T = TypeVar("T")
 
 
 class StashKey(Generic[T]):
-    """A key of `Stash`; only the module that made it can read the value.
+    """A key of `Stash`; only the module that made the key can read its value.
 
     Make it once, at the top of a module: `_CACHE = StashKey[dict[str, int]]()`.
     """
@@ -253,12 +253,12 @@ class Stash:
         self._values: dict[StashKey[Any], Any] = {}
 
     def get(self, key: StashKey[T]) -> T | None:
-        """Return the value, or None if there is none."""
+        """Return the value that is stored under the key, or None without a value."""
         found: T | None = self._values.get(key)
         return found
 
     def setdefault(self, key: StashKey[T], make: Callable[[], T]) -> T:
-        """Return the value; if there is none, store what `make` returns and return that."""
+        """Return the value that is stored under the key; if none is, store the result of `make`."""
         item: T = self._values[key] if key in self._values else self._values.setdefault(key, make())
         return item
 

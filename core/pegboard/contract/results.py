@@ -1,4 +1,4 @@
-"""The input and the result of a tool call, and the blocks that display it to people."""
+"""The input and the result of a tool call, and the blocks in which a UI shows the call."""
 
 from base64 import b64encode
 from collections.abc import Mapping
@@ -93,7 +93,7 @@ class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(slots=True)
 class Activity:
-    """A turn, a request to a model or a tool call; the engine fills it in while it runs.
+    """A turn, a request to a model or a tool call, which the engine records while it runs.
 
     `id` is the id of the message or the call, and `name` the name of the agent, the model or the
     tool. `asked` is the `ModelRequest` or the `PendingCall`, and `outcome` or `error` is set at the
@@ -123,7 +123,7 @@ class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FoldStep(msgspec.Struct, frozen=True):
-    """What one plugin changed in a fold, a hook that passes a value from plugin to plugin.
+    """The change that one plugin made in a fold, a hook that passes a value from plugin to plugin.
 
     `before` and `after` are the value before and after the plugin, the same object if the plugin
     changed nothing. `session_id` is "" for a hook without a

@@ -74,7 +74,7 @@ def permission_decided(
 
 
 def _same_call(answer: PendingCall, before: PendingCall) -> PendingCall:
-    """Reject a change of anything but the call's input."""
+    """Reject a call that differs from `before` in more than its input."""
     if replace(answer, input={}) != replace(before, input={}):
         raise ValueError("another call: only its input may change")
     return answer
@@ -111,7 +111,7 @@ def tool_execute_after(
     Called after each successful call, before a long output is cut. Fold: a plugin that raises is
     reported and skipped.
 
-    - context: that of the call, with the files that it `changed`.
+    - context: the context of the call, with the files that the call has `changed`.
 
     ```python
     from pegboard import PendingCall, ToolResult, evolve, hookimpl

@@ -37,7 +37,7 @@ _ALLOWED = {
 
 
 class ToolFacts(TypedDict, total=False):
-    """The keyword arguments of `Tool`, which describes them."""
+    """The keyword arguments of `Tool`; the docstring of `Tool` describes them."""
 
     timeout_s: float | None
     requires: Callable[..., Awaitable[object]] | Literal[False] | None
@@ -161,12 +161,12 @@ class Tool:
 
     @property
     def permission(self) -> str:
-        """The permission that the tool requires: its id unless the author names another."""
+        """The permission that the tool requires: the tool's id unless its author names another."""
         return self.own_permission or self.id
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """The JSON Schema of the arguments, which has the type object.
+        """The JSON Schema of the arguments, which has the type `object`.
 
         It is made at first access.
 
@@ -211,7 +211,7 @@ class Tool:
         return self.arguments.validate(args, tool=self.id)
 
     def warm(self) -> None:
-        """Do the one-time work of the first `validate` now; blocks for up to 0.2 s."""
+        """Prepare `validate` now, so that its first call is quick; this blocks for up to 0.2 s."""
         self.arguments.warm()
 
     async def call(self, context: "ToolContext", args: Mapping[str, object]) -> ToolResult:
@@ -267,7 +267,7 @@ class Tool:
 
     @cached_property
     def _judged(self) -> frozenset[str] | None:
-        """The names of the arguments that `requires` accepts, or None if it accepts all."""
+        """The argument names that the function `requires` takes, or None if it takes any name."""
         wanted = inspect.signature(self.requires).parameters if self.requires else {}
         takes_all = any(each.kind is each.VAR_KEYWORD for each in wanted.values())
         return None if takes_all else frozenset(wanted)
@@ -277,7 +277,7 @@ class Tool:
         return inspect.iscoroutinefunction(self.arguments.function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - the function's types
-        """Call the function that the tool was made from."""
+        """Call the Python function that the tool was made from."""
         return self.arguments.function(*args, **kwargs)
 
 
@@ -339,7 +339,7 @@ def tool(
 
 
 def serving(found: Iterable[_Serving], work: Service | AgentWork) -> _Serving | None:
-    """Return the newest tool or agent that serves this purpose of the engine, or None."""
+    """Return the newest tool or agent in `found` that serves this purpose, or None."""
     return next((each for each in reversed([*found]) if each.serves == work), None)
 
 

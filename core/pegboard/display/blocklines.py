@@ -45,13 +45,13 @@ def block_lines(block: Block, folding: Folding = "folded") -> Folded:
 
 
 def note_of(hidden: int, way: str = "") -> SpanLine:
-    """Return the line that states the number of hidden lines."""
+    """Return a line with the number of hidden lines; `way` tells the user how to show these."""
     more = "line" if hidden == 1 else "lines"
     return (Span(f"… {hidden:,} more {more}{f' ({way})' if way else ''}", "dim"),)
 
 
 def with_note(folded: Folded, way: str = "") -> tuple[SpanLine, ...]:
-    """Return the visible lines, with the note in the place of the hidden ones."""
+    """Return the visible lines with a note for the hidden lines; `way` tells how to show these."""
     if not folded.hidden:
         return folded.lines
     note = note_of(folded.hidden, way)
@@ -64,7 +64,7 @@ def shown_line(line: SpanLine, longest: int | None = LINE_LETTERS) -> SpanLine:
 
 
 def plain_line(line: SpanLine) -> str:
-    """Return the text of the line without its styles."""
+    """Return the text of a styled line without its styles."""
     return "".join(span.text for span in line)
 
 

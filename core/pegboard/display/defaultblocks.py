@@ -22,7 +22,7 @@ TITLE_LETTERS = 100
 
 
 def block_of_text(text: str, *, title: str = "", style: SpanStyle = "dim", fold: int) -> Block:
-    """Return a block of plain lines in one style."""
+    """Return a block of text lines that all have the same style."""
     return Block(title=title, lines=lines_of(text, style), fold=fold)
 
 
@@ -33,7 +33,7 @@ def lines_of(text: str, style: SpanStyle = "plain") -> tuple[SpanLine, ...]:
 
 
 def given_block(part: ToolPart) -> Block | None:
-    """Return the block that the tool returned with its result, or None without a valid one."""
+    """Return the block that the tool returned with its result, or None without a valid block."""
     match part.state:
         case Completed(metadata=metadata) | Failed(metadata=metadata) if metadata:
             try:
@@ -45,7 +45,7 @@ def given_block(part: ToolPart) -> Block | None:
 
 
 def default_block(part: ToolPart) -> Block:
-    """Return the default block of a call: its subject, and details from its metadata."""
+    """Return the default block of a tool call: its subject, and details from its metadata."""
     title = subject_of(part.state.input)
     match part.state:
         case Failed() as failed:
@@ -73,7 +73,7 @@ _SUBJECTS = ("command", "pattern", "filePath", "url", "query", "path")
 
 
 def subject_of(arguments: Mapping[str, Any]) -> str:
-    """Describe the subject of a call in one line."""
+    """Describe in one line what a tool call acts on, by its arguments."""
     if "subagent_type" in arguments:
         return one_line(f"{arguments['subagent_type']}: {arguments.get('description', '')}")
     if "todos" in arguments:
@@ -121,7 +121,7 @@ def _todo(todo: Mapping[str, Any]) -> SpanLine:
 
 
 def _by_metadata(metadata: Mapping[str, Any], output: str, title: str, given: str) -> Block:
-    """Return a block for a result with metadata of the built-in tools, or with plain output.
+    """Return a block for a result: from the metadata of built-in tools, or else from the output.
 
     These are a command's output, a diff, a to-do list, or a count of files or matches.
     """
@@ -142,7 +142,7 @@ def _by_metadata(metadata: Mapping[str, Any], output: str, title: str, given: st
 
 
 def _titled(subject: str, given: str) -> str:
-    """Join the subject and the tool's own title, unless the title starts with the subject."""
+    """Join the subject and the tool's own title `given`, unless it starts with the subject."""
     given = one_line(given)
     if not given or subject.startswith("{"):
         return given or subject
@@ -150,7 +150,7 @@ def _titled(subject: str, given: str) -> str:
 
 
 def _noted(title: str, note: str, output: str) -> Block:
-    """Return a block of folded results, with their count in its title."""
+    """Return a block with the output folded away and with `note`, such as a count, in its title."""
     return block_of_text(output, title=f"{title} · {note}" if title else note, fold=0)
 
 
@@ -178,7 +178,7 @@ class CallBlocks:
         self._kept: OrderedDict[tuple[str, int], Block] = OrderedDict()
 
     async def block(self, part: ToolPart, width: int) -> Block:
-        """Return the block of a call; a plugin may draw it `width` columns wide."""
+        """Return the block that shows a call; a plugin may draw it `width` columns wide."""
         key = (part.id, width)
         if key in self._kept:
             return self._kept[key]

@@ -50,7 +50,7 @@ def diff_rows(diff: str) -> Iterator[SpanLine]:
 
 
 def _outside(line: str, *, several: bool) -> Iterator[SpanLine]:
-    """Yield the styled form of a diff line outside of hunks, if it is shown.
+    """Yield the styled form of a diff line outside of hunks, or nothing if it is not shown.
 
     Of the lines of the diff format, only the file name is shown, and only if there are several
     files.
@@ -62,7 +62,7 @@ def _outside(line: str, *, several: bool) -> Iterator[SpanLine]:
 
 
 def _hunk(lines: Sequence[str], place: int, head: re.Match[str]) -> tuple[list[_Row], int]:
-    """Return the rows of a hunk, by the counts in its header, and the index after the hunk."""
+    """Return the rows of the hunk at line `place`, and the index of the line after the hunk."""
     old, new = int(head[1]), int(head[3])
     old_end = old + int(head[2] if head[2] is not None else 1)
     new_end = new + int(head[4] if head[4] is not None else 1)
@@ -82,7 +82,7 @@ def _hunk(lines: Sequence[str], place: int, head: re.Match[str]) -> tuple[list[_
 
 
 def _drawn(rows: Iterable[_Row]) -> Iterator[SpanLine]:
-    """Yield the rows as lines, with the differences between removed and added lines marked."""
+    """Yield the rows as styled lines, with the changed words of replaced lines highlighted."""
     every = list(rows)
     width = len(str(max((row.number for row in every), default=0)))
     place = 0
@@ -115,7 +115,7 @@ def _changed(gone: Sequence[_Row], come: Sequence[_Row], width: int) -> Iterator
 
 
 def _marked(old: _Row | None, new: _Row | None) -> tuple[SpanLine, SpanLine]:
-    """Return two versions of a line with the words marked in which they differ."""
+    """Return the old and the new version of a line, with the words that differ highlighted."""
     before, after = old.text if old else "", new.text if new else ""
     whole = (Span(before, "removed"),), (Span(after, "added"),)
     if old is None or new is None or max(len(before), len(after)) > COMPARED_LETTERS:

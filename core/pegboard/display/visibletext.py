@@ -17,7 +17,7 @@ _OPENING = re.compile(r"(?<=://)[^\s/@\"']{1,500}(?=@)")
 
 
 def without_passwords(text: str) -> str:
-    """Replace the credentials in the URLs of a text."""
+    """Replace the user names and passwords in the URLs of a text."""
     return _OPENING.sub("•••", text)
 
 

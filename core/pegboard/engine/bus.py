@@ -61,13 +61,13 @@ class Subscription(AsyncIterator[Event]):
         return events
 
     def close(self) -> None:
-        """End the subscription; queued events can still be read."""
+        """End the subscription; events that are already queued can still be read."""
         self._closed = True
         self._ready.set()
         self._bus.forget(self)
 
     def deliver(self, event: Event) -> None:
-        """Queue an event; if the queue is full, drop the oldest event."""
+        """Queue an event for the subscriber; if the queue is full, drop the oldest event."""
         if len(self._queue) >= self._limit:
             self._queue.popleft()
             self.missed += 1
@@ -88,7 +88,7 @@ class Bus:
         self._subscriptions: dict[Subscription, None] = {}
 
     def attach(self, heard: Callable[[Sequence[Event]], None]) -> None:
-        """Call `heard` with all future events before they are queued; it must not block."""
+        """Call `heard` with all future events before they are queued; `heard` must not block."""
         self._attached.append(heard)
 
     def publish(self, *events: Event) -> None:
@@ -104,7 +104,7 @@ class Bus:
                 subscription.deliver(event)
 
     def subscribe(self, *, limit: int = _QUEUE_LIMIT) -> Subscription:
-        """Return a subscription to all future events; it queues at most `limit` of them."""
+        """Return a subscription to all future events, which queues at most `limit` events."""
         subscription = Subscription(self, limit)
         self._subscriptions[subscription] = None
         return subscription

@@ -21,7 +21,7 @@ MAX_FAMILY = 10_000
 
 
 async def _session(engine: Engine, request: ChildRequest) -> Session:
-    """Return the session in which the subagent works, a new one unless the request names one.
+    """Return the session that the request names for the subagent, or else a new session.
 
     :raises ToolError: when the named session is not a child of the caller's session.
     """
@@ -82,7 +82,7 @@ async def run_child(runs: "Conversing", engine: Engine, request: ChildRequest) -
 
 
 class Conversing(Protocol):
-    """The part of `Runs` that subagents need: it answers and aborts prompts.
+    """The part of `Runs` that subagents need, to answer and to abort a subagent's prompt.
 
     `callers` are the rulesets that bind each running subagent, by session id.
     """
@@ -90,7 +90,7 @@ class Conversing(Protocol):
     callers: dict[str, tuple[Ruleset, ...]]
 
     async def prompt(self, session_id: str, prompt: Prompt) -> Turn:
-        """Run the prompt and return the last answer."""
+        """Run the prompt in its session and return the last answer."""
         ...
 
     async def abort(self, session_id: str) -> bool:
@@ -99,7 +99,7 @@ class Conversing(Protocol):
 
 
 async def _answer(runs: Conversing, request: ChildRequest, session: Session) -> SubagentResult:
-    """Prompt a subagent in its session, and return its result also when it fails."""
+    """Prompt a subagent in its session, and return the result even if the subagent fails."""
     prompt = Prompt(request.prompt, agent=request.agent.name, model=request.model)
     try:
         async with Clock().running(request.timeout_s):

@@ -118,7 +118,7 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
     now: Callable[[], int] = lambda: time.time_ns() // 1_000_000
 
     def set_tools(self, tools: Mapping[str, Tool]) -> None:
-        """Use these tools, and rebuild the agents that depend on them.
+        """Replace the tools by `tools`, and rebuild the agents, which depend on the tools.
 
         :raises ConfigError: when an agent's settings are invalid.
         """
@@ -155,7 +155,7 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
 
     @cached_property
     def files(self) -> FileLedger:
-        """The files that sessions have read, and the locks of their writers.
+        """The record of files that sessions have read, which also holds the write locks.
 
         :raises ToolError: when no plugin provides it.
         """
@@ -164,7 +164,7 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
 
     @cached_property
     def processes(self) -> Processes:
-        """The runner of tools' processes.
+        """The runner of the processes that tools start.
 
         :raises ToolError: when no plugin provides one.
         """
@@ -212,7 +212,7 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
         await asyncio.to_thread(shutil.rmtree, self.outputs(session_id), ignore_errors=True)
 
     async def end_processes(self, session_id: str | None = None) -> None:
-        """End the processes of a session, or of all; afterwards no new ones can start."""
+        """End one session's processes; without an id, end all and allow no new ones."""
         if "processes" in self.__dict__:
             await self.processes.end(session_id)
 
@@ -240,7 +240,7 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
         env: Mapping[str, str],
         **facts: Any,  # noqa: ANN401 - those of `Enclosure.around`
     ) -> AbstractAsyncContextManager[Sequence[str]]:
-        """Yield the command line, wrapped in the sandbox if the user wants one.
+        """Yield the command line, wrapped in the sandbox if the user has configured one.
 
         Unlike `enclosed`, this sets no resource limits.
         """
@@ -254,7 +254,7 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
         return service if found is None else found.id
 
     async def decided(self, kind: DecisionKind, facts: dict[str, Any]) -> None:
-        """Report a decision to the plugins before it takes effect.
+        """Report a security decision to the plugins before the decision takes effect.
 
         :raises PermissionDeniedError: when a plugin objects or fails, for example because it cannot
           record the decision.

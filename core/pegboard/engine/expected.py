@@ -22,7 +22,7 @@ _FENCE = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL | re.IGNORECASE)
 
 
 class MismatchError(Exception):
-    """An answer that does not match the form; the message tells the model where and why."""
+    """An answer that has not the required form; the message tells the model where and why."""
 
 
 class Expected:
@@ -92,7 +92,7 @@ class Expected:
         return found
 
     def typed(self, turn: Turn) -> Turn:
-        """Return the turn with the value as the Python type, if the prompt's output is a type."""
+        """Return the turn with its output as a Python object, if the prompt requires a type."""
         info, value = turn.info, self._value
         is_plain = self._type is None and self._adapter is None
         if is_plain or value is None or not isinstance(info, AssistantMessage):
@@ -117,7 +117,7 @@ def _json_in(text: str) -> Any:  # noqa: ANN401 - JSON
 
 
 async def prompt_for_output(send: Callable[[Prompt], Awaitable[Turn]], prompt: Prompt) -> Turn:
-    """Send a prompt that requires a form of the answer, and return the last answer.
+    """Send a prompt that requires a form of the answer, and return the turn of the final answer.
 
     Its `output` is the JSON value of the answer, or an instance of the required Python type.
 

@@ -103,7 +103,7 @@ def ending(
 
 
 def goes_on(turn: Turn) -> bool:
-    """Return whether another step follows this turn, because its calls have results."""
+    """Return whether the model is asked again after this turn, because its calls have results."""
     return (
         isinstance(turn.info, AssistantMessage)
         and turn.info.error is None
@@ -137,7 +137,7 @@ class StalledSteps(msgspec.Struct):
     def stalled(
         self, calls: Collection[ToolPart], *, made: bool, denied: bool, refusing: str
     ) -> CallsFailure | None:
-        """Count a step with these calls; return the failure if the turn must end.
+        """Count a request whose answer made these calls; return the failure if the turn must end.
 
         `made` is whether a tool was run, `denied` whether a call was denied. `refusing` is the id
         of the tool in whose name the calls with an unknown tool or invalid arguments are stored.
@@ -239,7 +239,7 @@ _DIGEST_BYTES = 16
 
 
 class _Latest(msgspec.Struct, frozen=True):
-    """The last result of a call.
+    """The newest result of a repeated call, given as a digest.
 
     `answer` is the digest of the result, and `times` counts how often it came in a row. `news` is
     the number of changes in `RepeatedCalls` at that time.
@@ -268,13 +268,13 @@ class RepeatedCalls:
         self._latest: dict[tuple[bytes, str], _Latest] = {}
 
     def clear(self) -> None:
-        """Forget all calls, because another turn begins."""
+        """Forget all calls and results, because another turn begins."""
         self._trees.clear()
         self._answers.clear()
         self._latest.clear()
 
     def found(self, tree: str) -> None:
-        """Record the state of the files, given as the id of their snapshot."""
+        """Record the state of the project's files, given as the id of their snapshot."""
         self._tree = tree
         if tree not in self._trees:
             self._trees.add(tree)
@@ -297,12 +297,12 @@ class RepeatedCalls:
 
 
 def digest_of_call(tool: str, args: Mapping[str, Any]) -> bytes:
-    """Return the digest of a call, independent of the order of its arguments."""
+    """Return the digest of a call; the order of the arguments has no effect."""
     return digest(tool, json.dumps(args, sort_keys=True))
 
 
 def digest_of_result(result: ToolResult) -> bytes:
-    """Return the digest of a result without its output file's name, which is always new."""
+    """Return the digest of a result, without the name of its output file, which always differs."""
     path = str(result.metadata.get("outputPath") or "\0")
     return digest(result.output.replace(path, ""), *(each.url for each in result.attachments))
 

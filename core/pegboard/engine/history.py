@@ -51,7 +51,7 @@ _UNREADABLE_MIMES = ("text/plain", "application/x-directory")
 
 
 class _Sent(msgspec.Struct):
-    """The turns of the newest request, and the messages that they were converted to.
+    """The turns of the newest model request, and the messages that these turns were converted to.
 
     The next request starts with the same turns, so only new turns are converted. The message "Go
     on." that a request may end with is not included.
@@ -63,7 +63,7 @@ class _Sent(msgspec.Struct):
 
 
 class History:
-    """The turns of a session in the order the model saw them, and their converted messages.
+    """The turns of a session in the order in which the model saw them, and their model messages.
 
     `subagents` is the name of the tool with which the model calls subagents.
     """
@@ -102,7 +102,7 @@ class History:
             self._summary = info.id
 
     def drop(self, message_id: str) -> None:
-        """Remove the turn with this id."""
+        """Remove the turn with this message id."""
         self.turns = [turn for turn in self.turns if turn.info.id != message_id]
         self._places = {turn.info.id: place for place, turn in enumerate(self.turns)}
         self._count_users()
@@ -113,11 +113,11 @@ class History:
 
     @property
     def prompts(self) -> int:
-        """The number of the user's messages."""
+        """The number of the user's messages in the session."""
         return len(self._users)
 
     def get(self, message_id: str) -> Turn:
-        """Return the turn with this id, which must exist."""
+        """Return the turn with this message id, which must exist."""
         return self.turns[self._places[message_id]]
 
     def summary(self) -> Turn | None:
@@ -125,7 +125,7 @@ class History:
         return self.get(self._summary) if self._summary in self._places else None
 
     def view(self) -> tuple[Turn, ...]:
-        """Return the turns that the model sees: all turns, or those from the newest summary on.
+        """Return the turns that the model sees: all of them, or those from the newest summary on.
 
         After a compaction these are the request for the summary, the summary, the kept turns and
         all later turns. Failed compactions and refused prompts are left out.
@@ -189,7 +189,7 @@ class History:
 
 
 def as_seen(turns: Iterable[Turn]) -> list[Turn]:
-    """Sort stored turns into the order in which the model received them.
+    """Sort stored turns into the order in which the model received the turns.
 
     A prompt is stored before its files are read. An answer to an earlier prompt may start
     meanwhile. It is then stored after the new prompt but belongs before it.
@@ -216,7 +216,7 @@ def _came_later(turn: Turn, parent_id: str) -> bool:
 
 
 def is_compaction(turn: Turn) -> bool:
-    """Return whether the turn is a summary, or the request for one."""
+    """Return whether the turn is a summary of the history, or the request for such a summary."""
     if isinstance(turn.info, AssistantMessage):
         return turn.info.summary
     return compaction_of(turn) is not None
@@ -228,7 +228,7 @@ def is_aside(turn: Turn) -> bool:
 
 
 def refusal_of(turn: Turn) -> str | None:
-    """Return why a plugin has refused this prompt, or None for all other turns."""
+    """Return why a plugin has refused this prompt, or None if the prompt was not refused."""
     if not isinstance(turn.info, UserMessage):
         return None
     metadata = (part.metadata or {} for part in turn.parts if isinstance(part, TextPart))

@@ -53,7 +53,7 @@ async def answer(run: Run) -> None:
 
 
 def _shortened(run: Run, turn: "_LoopTurn") -> bool:
-    """Request a compaction if the history is too long; return whether it was requested."""
+    """Request a compaction if the history is too long; return whether this was necessary."""
     if not run.compactable():
         return False
     from pegboard.engine.compaction.trigger import is_too_long, request_compaction
@@ -99,7 +99,7 @@ def unanswered(run: Run) -> UserMessage | None:
 
 
 def _earlier_request(run: Run, place: int) -> UserMessage | None:
-    """Return the first of the unanswered compaction requests directly before this index."""
+    """Return the first of the unanswered compaction requests just before index `place`, or None."""
     first = None
     for at in range(place - 1, -1, -1):
         turn = run.history.turns[at]
@@ -111,7 +111,7 @@ def _earlier_request(run: Run, place: int) -> UserMessage | None:
 
 
 def _answer_to(run: Run, place: int) -> Turn | None:
-    """Return the newest answer to the prompt at this index, or None."""
+    """Return the newest answer to the prompt at the index `place`, or None without an answer."""
     turns = run.history.turns
     for at in range(len(turns) - 1, place, -1):
         info = turns[at].info
@@ -156,7 +156,7 @@ async def _begin(run: Run, user: UserMessage) -> _LoopTurn:
 
 
 async def _after_step(run: Run, turn: _LoopTurn) -> _LoopTurn:
-    """Request a repair of the answer, or its continuation by a plugin, if one is needed."""
+    """Request a repair of the final answer, or its continuation by a plugin, if needed."""
     user, again = turn.user, None
     if user.format is not None:
         from pegboard.engine.output import settle  # few prompts ask for a form

@@ -41,7 +41,7 @@ class _Price(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def tier(self) -> CostTier:
-        """The price for longer requests."""
+        """The price for requests of more than `over_tokens` tokens."""
         cache = CacheCost(read=self.cache_read, write=self.cache_write)
         return CostTier(
             over_tokens=self.over_tokens, input=self.input, output=self.output, cache=cache
@@ -54,7 +54,7 @@ class _Cost(_Price, frozen=True, kw_only=True):
 
     @property
     def cost(self) -> ModelCost:
-        """The price, including the prices for longer requests."""
+        """The price of the model, including the higher prices for long requests."""
         long = (self.context_over_200k,) if self.context_over_200k else ()
         tiers = tuple(each.tier for each in (*long, *self.tiers))
         return ModelCost(input=self.input, output=self.output, cache=self.tier.cache, tiers=tiers)
@@ -91,7 +91,7 @@ class _ModelEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def facts(self) -> ModelFacts:
-        """The configuration as model facts."""
+        """The configured settings of the model, as model facts."""
         named = self.interleaved.get("field") if isinstance(self.interleaved, dict) else None
         return ModelFacts(
             **{name: getattr(self, name) for name in _FACTS},
@@ -110,7 +110,7 @@ class _ModelEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def overridden(model: Model, said: Mapping[str, Any]) -> Model:
-    """Return the model with the user's configuration applied.
+    """Return the model with `said`, its settings in the user's configuration, applied.
 
     :raises InvalidInputError: when a value has the wrong type.
     """

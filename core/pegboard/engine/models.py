@@ -1,4 +1,4 @@
-"""The models by name, with the providers that serve them."""
+"""The models by name, with the provider that serves each model."""
 
 from collections.abc import Mapping, Sequence
 
@@ -72,7 +72,7 @@ class Models(msgspec.Struct, frozen=True):
         return tuple([await self.completed(model) for model in found])
 
     def has_key(self, provider: Provider) -> bool:
-        """Return whether the provider needs no API key, or its key is known."""
+        """Return whether the provider needs no API key, or its API key is known."""
         settings = self.config.provider.get(provider.id, ProviderConfig())
         names = settings.env or provider.env
         return not names or self.keys.source(provider.id, names) is not None

@@ -1,4 +1,4 @@
-"""The check of a final answer that must have a form, and the request to correct it."""
+"""The check of a final answer that must have a form, and the request to correct the answer."""
 
 from functools import partial
 

@@ -18,7 +18,7 @@ _Asked = tuple[ModelRequest, tuple[FoldStep, ...]]
 
 
 class Prefixes:
-    """The newest request of each session, with the changes that plugins made to it."""
+    """The newest request of each session, with the changes that plugins made to this request."""
 
     def __init__(self) -> None:
         self._newest: dict[str | None, _Asked] = {}
@@ -31,7 +31,7 @@ class Prefixes:
         return await hooks.first(modelhooks.prefix_changed, session=view, change=change)
 
     def _change(self, request: ModelRequest, steps: tuple[FoldStep, ...]) -> PrefixChange | None:
-        """Store the session's new request, and return how its prefix changed, or None."""
+        """Store the session's new request; return how its prefix changed, or None if it did not."""
         before, earlier = self._newest.pop(request.session_id, (None, ()))
         if not any(step.hook == _TOOL for step in steps):  # tools are defined once per turn
             steps = (*(step for step in earlier if step.hook == _TOOL), *steps)
@@ -44,7 +44,7 @@ class Prefixes:
 
 
 def _is_continued(before: ModelRequest, after: ModelRequest) -> bool:
-    """Return whether a request extends the previous one, or is sent to another model."""
+    """Return whether a request extends the request `before`, or goes to a different model."""
     models = [(each.model.provider_id, each.model.id) for each in (before, after)]
     return models[0] != models[1] or (
         before.tools == after.tools

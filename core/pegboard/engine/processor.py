@@ -51,11 +51,11 @@ class _Block(msgspec.Struct):
 
     @property
     def text(self) -> str:
-        """The text so far, in the form to store."""
+        """The text of the block so far, as it is stored."""
         return "".join(self.pieces).rstrip()
 
     def whole(self, text: str, *, end: int | None = None) -> TextPart | ReasoningPart:
-        """Return the block's part with this text."""
+        """Return the part of the block with `text` as its text."""
         time = TimeSpan(start=self.part.time.start if self.part.time else 0, end=end)
         return replace(self.part, text=text, time=time)
 
@@ -64,7 +64,7 @@ _Kind = type[TextPart | ReasoningPart]
 
 
 class _Progress(msgspec.Struct):
-    """The progress of a running call, and when it was stored.
+    """The progress of a running tool call, and the time when the progress was last stored.
 
     `put_at` is the time of the last store, and `pause` the shortest time until the next one, both
     in milliseconds. `waits` is whether there is progress that is not stored yet.
@@ -76,7 +76,7 @@ class _Progress(msgspec.Struct):
     waits: bool = False
 
     def is_due(self, now: int) -> bool:
-        """Return whether the pause since the last store is over, also after a clock change."""
+        """Return whether enough time has passed since `put_at`, or the clock was set back."""
         return not self.put_at <= now < self.put_at + self.pause
 
 
@@ -105,7 +105,7 @@ class Processor:
         self._progress: dict[str, _Progress] = {}
 
     def put(self, part: Part) -> None:
-        """Add and store a part that was made elsewhere, such as the step's start."""
+        """Add and store a part that was made elsewhere, such as the start of the model request."""
         self.parts[part.id] = part
         self._sink.put(part)
 
@@ -145,7 +145,7 @@ class Processor:
                 pass  # arguments in pieces are not needed: the call repeats them as a whole
 
     def text(self, block_id: str) -> TextPart | None:
-        """Return an open text block in the form to store, or None if it is not open."""
+        """Return an open text block as the part to store, or None if the block is not open."""
         block = self._blocks.get((TextPart, block_id))
         if block is None:
             return None
@@ -158,7 +158,7 @@ class Processor:
         return tuple(block_id for kind, block_id in self._blocks if kind is TextPart)
 
     def text_end(self, block_id: str, text: str, metadata: dict[str, Any] | None = None) -> None:
-        """End a text block; `text` is its final text."""
+        """End a text block, and store `text` as the final text."""
         self._close((TextPart, block_id), metadata, text=text)
 
     # tools
@@ -184,7 +184,7 @@ class Processor:
         args: Mapping[str, Any],
         metadata: dict[str, Any] | None = None,
     ) -> ToolPart:
-        """Mark the call as running, with its repaired name and arguments, and return its part."""
+        """Mark the call as running, with its corrected name and arguments, and return its part."""
         part = self.call(call_id, name)
         if isinstance(part.state, Pending):
             state = Running(input=dict(args), time=TimeSpan(start=self._now()))
@@ -193,13 +193,13 @@ class Processor:
         return part
 
     def tool_state(self, call_id: str) -> ToolState:
-        """Return the state of the call."""
+        """Return the state of the tool call with this id."""
         return self._tools[call_id].state
 
     def tool_progress(
         self, call_id: str, title: str | None, metadata: Mapping[str, Any] | None
     ) -> None:
-        """Record a tool's progress; the first one is stored at once, later ones periodically."""
+        """Record a tool's progress; store the first at once, and later progress periodically."""
         part = self._tools.get(call_id)
         if part is None or not isinstance(part.state, Running):
             return
@@ -261,7 +261,7 @@ class Processor:
                 self.tool_failed(call_id, reason)
 
     def drop(self) -> tuple[str, ...]:
-        """Remove all text, reasoning and tool parts, and return their ids."""
+        """Remove the text, reasoning and tool parts, and return the ids of the removed parts."""
         gone = tuple(
             part.id
             for part in self.parts.values()
@@ -307,7 +307,7 @@ class Processor:
         self.put(part)
 
     def _note_stored(self, part: ToolPart) -> None:
-        """Record that progress was stored; the pause until the next time grows with its size."""
+        """Record that a call's progress was stored; larger parts are stored less often."""
         pause = len(encode_checked(part)) * _MS_PER_S // PROGRESS_BYTES_S
         self._progress[part.id] = _Progress(part, put_at=self._now(), pause=pause)
 

@@ -27,7 +27,7 @@ LAST_STEP = (
 async def offered_tools(
     hooks: Hooks, tools: Mapping[str, Tool], view: SessionView, switches: Mapping[str, bool]
 ) -> tuple[ToolDefinition, ...]:
-    """Return the definitions of the tools that this agent may use, as plugins change them.
+    """Return the definitions of the tools that this agent may use, after the plugins' changes.
 
     `switches` turn tools on or off by pattern; they come from the user's message.
     """
@@ -77,7 +77,7 @@ async def build_request(
 async def seen_by_model(
     engine: Engine, view: SessionView, turns: tuple[Turn, ...]
 ) -> tuple[Turn, ...]:
-    """Return the turns as plugins change them for the model.
+    """Return the turns after the changes that plugins make to them for the model.
 
     Without turns, return () and call no hook.
     """

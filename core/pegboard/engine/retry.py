@@ -49,7 +49,7 @@ _SERVER_FAULT = 500
 
 
 class RetryDecision(msgspec.Struct, frozen=True, kw_only=True):
-    """The decision after a failure; `wait_s` is the wait before a retry, None for no retry.
+    """The decision after a failed request; `wait_s` is the wait before a retry, None for no retry.
 
     `note` gives the reason for no retry if the error does not. `hopeless` means that this model
     cannot answer soon, so another model should be asked.
@@ -61,7 +61,7 @@ class RetryDecision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RetryAttempts:
-    """The attempts of a request, after `made` earlier ones, and the decision after each failure.
+    """The attempts of a request, after `made` earlier attempts; it decides after each failure.
 
     The time limit starts at the first failure, because an answer or its tools may take long. It is
     measured by the event loop's clock, which changes of the system time do not affect.
@@ -74,7 +74,7 @@ class RetryAttempts:
         self._failed_at: float | None = None
 
     def failed(self, error: ProviderError) -> RetryDecision:
-        """Return the decision after this failure."""
+        """Return what to do after this failure of the request."""
         now = asyncio.get_running_loop().time()
         self._failed_at = now if self._failed_at is None else self._failed_at
         elapsed_s = now - self._failed_at
@@ -127,7 +127,7 @@ def _asked_too_long(asked_s: float) -> str:
 
 
 def is_hopeless(error: ProviderError, decision: RetryDecision, *, left_s: float) -> bool:
-    """Return whether to ask another model instead of this one.
+    """Return whether to ask another model instead of the model that failed.
 
     This is so if the model does not exist, cannot be reached, or refuses the API key or a tool. It
     is also so if the model could only be asked again after more than `left_s` seconds.

@@ -37,7 +37,7 @@ class Untracked(Trail):
     """A recorder of file changes that records nothing, for an App without a snapshot plugin."""
 
     def calling(self, effect: str) -> AbstractAsyncContextManager[None]:  # noqa: ARG002 - unheard
-        """Return a context manager that does nothing."""
+        """Return a context manager that records nothing."""
         return nullcontext()
 
 
@@ -93,7 +93,7 @@ class Run(msgspec.Struct):
             )
 
     def view(self, agent: Agent, model: Model) -> SessionView:
-        """Return the session's current state as plugins receive it."""
+        """Return the session's current state in the form that plugins receive."""
         return make_view(
             self.engine,
             self.session,
@@ -105,7 +105,7 @@ class Run(msgspec.Struct):
         )
 
     def last_answer(self) -> Turn | None:
-        """Return the model's newest message, including parts added after it ended, or None."""
+        """Return the model's newest message with all its parts, or None without any message."""
         turns = reversed(self.history.turns)
         turn = next((turn for turn in turns if isinstance(turn.info, AssistantMessage)), None)
         begun, processor = self.newest
@@ -151,7 +151,7 @@ class Run(msgspec.Struct):
         )
 
     def begin(self, message: AssistantMessage) -> Processor:
-        """Store and publish an empty answer, and return the processor for its parts."""
+        """Store and publish an empty assistant message, and return the processor for its parts."""
         processor = Processor(message, sink=self.writer, new_id=self.ids.part, now=self.engine.now)
         self.newest = message.id, processor
         self.writer.change(PutMessage(message))
@@ -160,7 +160,7 @@ class Run(msgspec.Struct):
         return processor
 
     def end(self, message: AssistantMessage, processor: Processor) -> Turn:
-        """Store the complete answer and return its turn."""
+        """Store the complete assistant message and return its turn."""
         time = replace(message.time, completed=self.engine.now())
         turn = Turn(info=replace(message, time=time), parts=tuple(processor.parts.values()))
         self.writer.change(PutMessage(turn.info))
@@ -174,12 +174,12 @@ class Run(msgspec.Struct):
             self.history.put(turn)
 
     def say(self, status: SessionStatus) -> None:
-        """Set and publish the status of the session."""
+        """Set the status of the session, and publish it for clients."""
         self.status = status
         self.engine.say_status(self.session.id, status)
 
     def charge(self, spent: Spent) -> None:
-        """Add the cost of a request; it is stored with the session's next change."""
+        """Add the cost of a request, which is stored with the session's next change."""
         self.owed = self.owed.plus(spent)
 
     def take_subagent(self, *, resumed: bool = False) -> None:
@@ -203,7 +203,7 @@ class Run(msgspec.Struct):
         )
 
     def settle(self) -> None:
-        """Store the cost and the tokens that are not stored yet."""
+        """Store the cost and the tokens of the session that are not stored yet."""
         if self.owed != Spent():
             self.change()
 

@@ -70,7 +70,7 @@ class Runs:
         return run.status if run is not None else Busy()
 
     async def prompt(self, session_id: str, prompt: Prompt) -> Turn:
-        """Answer the prompt and all other waiting prompts, and return the last answer.
+        """Answer the prompt and all other prompts that wait, and return the last answer.
 
         The prompt is stored before anything else can refuse it. With `no_reply` the stored message
         is returned instead. A failure of the model is in the answer's `error`.
@@ -111,7 +111,7 @@ class Runs:
         return await self._outcome(self._task(session), session.id)
 
     async def resume(self, session_id: str) -> Turn:
-        """Continue interrupted answers and return the last answer, as `App.resume` documents."""
+        """Continue the session's interrupted answers, as `App.resume` does; return the last."""
         async with (await self._session_ids(session_id)).changing:
             session = await settled(self._storage, session_id)
         await self._stopped(session_id)
@@ -166,7 +166,7 @@ class Runs:
         return await self._outcome(ended if ended.done() else task, session_id)
 
     async def withdraw(self, session_id: str, message_id: str) -> bool:
-        """Delete a prompt that no model has read yet; return whether it was deleted."""
+        """Delete a prompt if no model has read it yet; return whether the prompt was deleted."""
         from pegboard.engine.input.withdrawal import Withdrawal
 
         ids, run = await self._session_ids(session_id), partial(self._runs.get, session_id)
@@ -175,7 +175,7 @@ class Runs:
 
     @asynccontextmanager
     async def at_rest(self, session_id: str) -> AsyncIterator[SessionIds]:
-        """Yield the ids of an idle session; new prompts wait until the block ends.
+        """Yield the id source of an idle session; new prompts wait until the block ends.
 
         :raises NotFoundError: when the id is unknown.
         :raises SessionBusyError: while the session runs, or prepares a prompt.
@@ -188,7 +188,7 @@ class Runs:
             yield ids
 
     def note(self, events: Sequence[Event]) -> None:
-        """Update the session record of each run from events."""
+        """Update the session record of each run from the published events."""
         updates = (each.properties for each in events)
         for session in (each.info for each in updates if isinstance(each, SessionUpdated)):
             if session.id in self._tasks:
@@ -218,7 +218,7 @@ class Runs:
             await self._engine.forget(each)
 
     async def _seized(self, session_id: str) -> Fence:
-        """Take the exclusive right to a session, after its runs in this process have ended.
+        """Take the exclusive right to run a session, after its runs in this process have ended.
 
         A prompt that is already stored may start another run, so this is tried several times.
 
@@ -257,7 +257,7 @@ class Runs:
         return session
 
     def _task(self, session: Session, first: First | None = None) -> "asyncio.Task[Turn | None]":
-        """Return the task of the session's run; start one with `first` if there is none."""
+        """Return the task of the session's run; if no run exists, start one that calls `first`."""
         task = self._tasks.get(session.id)
         if task is None:
             if self._closed:
@@ -269,7 +269,7 @@ class Runs:
         return task
 
     def _on_end(self, session_id: str, task: "asyncio.Task[Turn | None]") -> None:
-        """Clean up after a run, including a run that was aborted before it started."""
+        """Clean up after a run has ended, even if the run was aborted before it started."""
         if not task.cancelled():
             task.exception()
         elif self._tasks.get(session_id) is task:
@@ -282,7 +282,7 @@ class Runs:
             await asyncio.wait((self._tasks[session_id],))  # without a limit: it has its own
 
     async def _outcome(self, task: "asyncio.Future[Turn | None]", session_id: str) -> Turn:
-        """Wait for the run's end and return its turn; cancelling the wait does not stop the run."""
+        """Wait for a run's end and return its turn; cancelling the wait does not end the run."""
         turn = None
         try:
             with self._clocks.get(session_id, Clock()).awaited():
@@ -304,7 +304,7 @@ class Runs:
         return await end_tasks(*ending, why=why)
 
     async def aclose(self) -> None:
-        """Stop all runs and preparations, wait for their end, and start no new ones."""
+        """Stop all runs and preparations, wait until they have ended, and allow no new runs."""
         self._closed = True
         await end_tasks(*self._tasks.values(), *self.beside.all())
 
@@ -370,7 +370,7 @@ class Runs:
 
     @asynccontextmanager
     async def _opened(self, session_id: str, *, fence: Fence | None) -> AsyncIterator[Run]:
-        """Yield a run of the stored session.
+        """Yield a run of the session with the session's stored messages.
 
         `fence` proves the exclusive right to the session; a temporary run has none.
         """

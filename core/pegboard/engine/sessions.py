@@ -62,7 +62,7 @@ class SessionIds(msgspec.Struct, weakref=True):
         self.catch_up(LastIds(message=turn.info.id, part=last))
 
     def catch_up(self, last: LastIds) -> None:
-        """Make later ids greater than the greatest stored ids, also of other processes."""
+        """Make later ids greater than the stored ids, including those of other processes."""
         self.last_message = max(self.last_message or "", last.message or "") or None
         self.last_part = max(self.last_part or "", last.part or "") or None
 
@@ -81,7 +81,7 @@ async def new_session(
     id: str | None,  # noqa: A002 - the field's name
     **fields: Any,  # noqa: ANN401 - those of `unstored_session`
 ) -> Session:
-    """Store and return a new session; return the existing session if the id is in use.
+    """Store and return a new session, or return the existing session with this id.
 
     :raises InvalidInputError: when the id is not a session id, or belongs to another project's
       session.
@@ -138,13 +138,13 @@ def unstored_session(
 
 
 def _instant(at_ms: int) -> str:
-    """Format a time such that the protocol's clients recognise a placeholder title."""
+    """Format a time as the protocol's clients expect it in a placeholder title."""
     text = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
     return text.replace("+00:00", "Z")
 
 
 async def change_session(storage: Storage, *changes: Change, fence: Fence | None = None) -> Session:
-    """Store changes, including one of the session's record, and return the session.
+    """Store changes, one of which changes the session's record, and return the session.
 
     :raises NotFoundError: when the session was deleted.
     """
@@ -155,7 +155,7 @@ async def change_session(storage: Storage, *changes: Change, fence: Fence | None
 
 @asynccontextmanager
 async def claim_session(storage: Storage, session_id: str) -> AsyncIterator[Fence]:
-    """Hold the exclusive right to a session during the block.
+    """Hold the exclusive right to run a session during the block.
 
     :raises NotFoundError: when the id is unknown.
     :raises SessionBusyError: while another run holds it.
@@ -168,7 +168,7 @@ async def claim_session(storage: Storage, session_id: str) -> AsyncIterator[Fenc
 
 
 async def end_lost(engine: Engine, session_id: str, failure: type | None, *_: object) -> None:
-    """End the background processes of a session whose run fails as another process has it."""
+    """End a session's background processes if its run failed because another process runs it."""
     if failure is not None and issubclass(failure, SessionBusyError):
         await shield(engine.end_processes(session_id))
 
@@ -195,7 +195,7 @@ async def settled(storage: Storage, session_id: str) -> Session:
 
 
 def _drops(turns: Sequence[Turn], session_id: str, point: Revert) -> list[Change]:
-    """Return the deletions of a revert: all messages and parts from the point on."""
+    """Return the deletions that complete a revert: all messages and parts from `point` on."""
     changes: list[Change] = []
     behind = False
     for turn in turns:
@@ -225,7 +225,7 @@ def make_view(  # noqa: PLR0913 - the fields of a view
     parents: tuple[Ruleset, ...] = (),
     turns: tuple[Turn, ...] = (),
 ) -> SessionView:
-    """Return a session as plugins see it."""
+    """Return the view of a session that plugins receive."""
     return SessionView(
         info=session,
         directory=engine.workspace.directory,
@@ -253,7 +253,7 @@ def make_view(  # noqa: PLR0913 - the fields of a view
 
 
 async def ancestors_of(storage: Storage, session: Session) -> tuple[Session, ...]:
-    """Return the ancestors of a subagent's session, the nearest first; they share its cost."""
+    """Return the ancestors of a subagent's session, nearest first; they also bear its cost."""
     found: list[Session] = []
     while session.parent_id is not None and len(found) <= MAX_DEPTH:
         session = await storage.session(session.parent_id)
@@ -283,7 +283,7 @@ _Value = TypeVar("_Value")
 
 
 class Preparations:
-    """The tasks of sessions besides the runs that answer prompts, such as storing a prompt.
+    """The tasks of sessions other than the runs that answer prompts, such as storing a prompt.
 
     Aborting a session also cancels these tasks.
     """
@@ -297,7 +297,7 @@ class Preparations:
         return bool(self._tasks.get(session_id, set()) - self._idle)
 
     def to_abort(self, session_id: str) -> tuple[asyncio.Task[Any], ...]:
-        """Return the tasks of one session to abort; for a task that is done, `run` raises too."""
+        """Return the session's tasks, which the caller cancels; mark ended ones as aborted."""
         tasks = tuple(self._tasks.get(session_id, ()))
         self._aborted.update(task for task in tasks if task.done())
         return tasks
@@ -337,7 +337,7 @@ class Preparations:
 
 
 async def end_tasks(*tasks: asyncio.Task[Any], why: object = None) -> bool:
-    """Cancel tasks with the message `why` and wait for their end; return False for no tasks."""
+    """Cancel tasks with the message `why` and wait until they end; return False without tasks."""
     for task in tasks:
         task.cancel(why)
     if tasks:

@@ -24,7 +24,7 @@ from pegboard.storage.changes import ChangeSession
 
 
 class SideCall:
-    """A question to a model outside the conversation, and its answer so far."""
+    """A question to a model outside of the conversation, and the model's answer so far."""
 
     def __init__(self, engine: Engine, session_id: str, question: ModelQuestion) -> None:
         self._engine = engine
@@ -35,7 +35,7 @@ class SideCall:
         self._payers: tuple[str, ...] = ()
 
     async def answer(self, budget: Budget | None) -> str:
-        """Ask and return the answer; `budget` is the budget of the session's run, if it runs."""
+        """Ask the model and return its answer; `budget` is that of the session's run, if any."""
         engine, agent = self._engine, self._question.agent
         session = await engine.storage.session(self._session_id)
         choice = agent.model or model_for(engine, session, None, agent.name)
@@ -72,7 +72,7 @@ class SideCall:
             self._finish = event
 
     async def _end(self, view: SessionView) -> str:
-        """Return the answer as plugins change it, after passing it to `on_answer`."""
+        """Pass the answer through the plugins' hooks and then to `on_answer`, and return it."""
         [question] = view.turns
         said = "".join(self._pieces)
         part = TextPart(
@@ -98,18 +98,18 @@ class SideCall:
 
 
 async def _not_run(_: ToolCall) -> None:
-    """Ignore a call, because no tool was offered."""
+    """Ignore a tool call of the model, because no tool was offered."""
 
 
 async def plain_request(engine: Engine, view: SessionView, question: Turn) -> ModelRequest:
-    """Build a request outside of the conversation: the agent's prompt, one text, no tools."""
+    """Build a request outside of the conversation: the agent's prompt and one text, no tools."""
     turns = await seen_by_model(engine, view, (question,))
     request = await bare_request(engine, view, History(()).messages(view.model, turns))
     return await engine.hooks.fold(modelhooks.chat_params, session=view, request=request)
 
 
 def question_of(engine: Engine, view: SessionView, text: str) -> Turn:
-    """Return a text as an unstored prompt for hooks."""
+    """Return a question to a model as a prompt that is not stored, for plugins' hooks."""
     info = UserMessage(
         id=engine.ids.new("message"),
         session_id=view.id,

@@ -62,7 +62,7 @@ Outcome = Literal["ended", "overflow"]
 
 
 class Step:
-    """One step and its message; the constructor stores and publishes the empty message.
+    """A step of a turn, with its message; the constructor stores and publishes the empty message.
 
     With `summary` the model writes a summary of the session, instead of an answer to a prompt.
     """
@@ -92,7 +92,7 @@ class Step:
         )
 
     async def play(self, request: MakeRequest, *, may_overflow: bool = False) -> Outcome:
-        """Send the request that `request` builds, run the answer's calls and store the result.
+        """Send the request that `request` builds, run the answer's calls and store the outcome.
 
         With `may_overflow`, a request that is too long for the model leaves no message, and
         "overflow" is returned. The caller then shortens the history. Without it, the step fails.
@@ -128,7 +128,7 @@ class Step:
     async def _ask_one(
         self, request: ModelRequest, tried: set[str], *, may_overflow: bool
     ) -> Outcome | None:
-        """Ask one model with retries; return None if another model must be asked.
+        """Ask one model, with retries; return None if another model must be asked instead.
 
         There is no retry within the step after a call, because no tool may run twice. The next step
         then counts as the retry.
@@ -164,7 +164,7 @@ class Step:
         return RetryAttempts(self._run.engine.config, made=self._run.progress.cuts)
 
     async def _fall_back(self, error: ProviderError, tried: set[str], *, hopeless: bool) -> bool:
-        """Prepare another attempt after a failure, and return whether there is one.
+        """Prepare another attempt after a failure; return whether another attempt follows.
 
         If the provider refused tools or the schema of the answer, the next request does not have
         them. Otherwise, if the model is `hopeless` (it cannot answer soon), a fallback model is
@@ -194,7 +194,7 @@ class Step:
         return True
 
     async def _attempt(self, request: ModelRequest, caller: Caller) -> ProviderError | None:
-        """Ask the model once; return the failure, or None if the answer was complete."""
+        """Ask the model once; return the failure, or None if the answer arrived completely."""
         self._said, self._shown, self._heard, self._written = False, False, None, 0
         model = request.model
         if self._run.stored is not None:  # what the request contains outlives a kill
@@ -237,14 +237,14 @@ class Step:
         return engine.hooks.blaming(engine.providers[name], what, passing=(OSError,))
 
     async def _take_back(self) -> None:
-        """Remove the parts of a failed attempt."""
+        """Remove the message parts of a failed attempt."""
         run, message = self._run, self.message
         await run.writer.barrier()  # else a delta would be published behind its part's removal
         gone = self._processor.drop()
         run.writer.change(*(DropPart(message.session_id, message.id, part_id) for part_id in gone))
 
     async def _wait(self, error: ProviderError, attempt: int, wait_s: float) -> None:
-        """Store the failed attempt as a part, and wait before the next attempt."""
+        """Store the failed attempt as a part of the message, and wait before the next attempt."""
         run, message = self._run, self.message
         failure = failure_of(error)
         now = run.engine.now()
@@ -335,7 +335,7 @@ class Step:
         await self._store(failure, finish=reason, metadata=metadata)
 
     def _pay(self, request: ModelRequest) -> None:
-        """Charge an attempt to the message and the session if the model answered at all."""
+        """Charge an attempt to the message and the session, if any of the answer has arrived."""
         if self._heard or self._shown:
             spent = spent_on(request, self._heard.usage if self._heard else None, self._written)
             self._spent, self._tokens = self._spent.plus(spent), spent.tokens

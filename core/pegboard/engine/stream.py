@@ -1,4 +1,4 @@
-"""The stream of one step: the events of the answer, and the tools that run meanwhile.
+"""The stream of one step: the events of the model's answer, and the tools that run meanwhile.
 
 A tool starts when its call is complete, while the model still writes. The step ends when the answer
 and every tool have ended.
@@ -94,7 +94,7 @@ async def within_bounds(
 
 
 class _Calls:
-    """The calls of an answer, with the lengths of their arguments so far."""
+    """The tool calls of an answer, with the lengths of the calls' arguments so far."""
 
     def __init__(self) -> None:
         self._begun: dict[str, ToolInputStart] = {}
@@ -102,7 +102,7 @@ class _Calls:
         self._complete: set[str] = set()
 
     def excess(self, event: StreamEvent) -> str:
-        """Return why the answer must end at this event, or "" to continue."""
+        """Return why the model's answer must be ended at this event, or "" to continue."""
         size = 0
         if isinstance(event, ToolInputDelta):
             size = self._sizes[event.id] = self._sizes.get(event.id, 0) + _bytes_of(event.text)
@@ -127,7 +127,7 @@ def _bytes_of(text: str) -> int:
 
 @asynccontextmanager
 async def _progress_within(limit_s: float) -> AsyncIterator[Callable[[], None]]:
-    """Yield a function that reports progress; without progress for `limit_s` the block fails."""
+    """Yield a function to report progress; without a report within `limit_s` the block fails."""
     loop = asyncio.get_running_loop()
     seen = loop.time()
 

@@ -48,7 +48,7 @@ STOPPED = "The call was stopped before it ended."
 
 
 class CallPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """A call to make: the tool and its arguments.
+    """A planned tool call: the tool and its arguments.
 
     An `ordered` call is made by a user. The user is then not asked whether the tool may run, and
     the call may be repeated without limit. `model` replaces the model of subagents that the call
@@ -62,7 +62,7 @@ class CallPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Caller:
-    """The caller of one step's tools; it gives every call exactly one result.
+    """The caller of the tools in one step, which gives every tool call exactly one result.
 
     It raises only errors that end the step, such as the failure of a required hook. `offered` are
     the tools that can be called, as the model sees them. `made` are the ids of calls that ran a
@@ -86,7 +86,7 @@ class Caller:
         self.denied = False
 
     async def __call__(self, call: ToolCall, plan: CallPlan | None = None) -> None:
-        """Run a call, by the `plan` if there is one, and pass its result to the processor."""
+        """Run a tool call, as `plan` says if given, and pass the call's result to the processor."""
         nested = partial(self._nested_call, call.id)
         await self._answer(call, plan or self._repaired(call), call_tool=nested)
 
@@ -147,7 +147,7 @@ class Caller:
         return self._processor.tool_state(call.id)
 
     async def _explained(self, call: PendingCall, error: str) -> str:
-        """Return the error of a call as plugins change it for the model."""
+        """Return the error of a call after the changes that plugins make to it for the model."""
         return await self._run.engine.hooks.fold(
             toolhooks.tool_execute_failed, session=self._view, call=call, error=error
         )
@@ -155,7 +155,7 @@ class Caller:
     async def _failed(
         self, call: ToolCall, text: str, *, metadata: Mapping[str, Any] | None = None
     ) -> None:
-        """Fail the call with an error text that is cut to the size limit."""
+        """Fail the call with an error text, which is cut to the size limit of tool output."""
         from pegboard.engine.toolresult import clean_error  # as the context of calls
 
         outputs = self._run.engine.outputs(self._view.id)
@@ -205,7 +205,7 @@ class Caller:
         return CallPlan(tool=tool, input=args)
 
     def _absence(self, name: str) -> dict[str, Any]:
-        """Return why a tool is absent: a setting disables it, or it needs a user."""
+        """Return why the tool `name` is absent: a setting disables it, or it needs a user."""
         engine = self._run.engine
         if (tool := engine.tools.get(name)) is not None:
             return {"needs_user": True} if tool.needs_user else {}
@@ -319,7 +319,7 @@ class Caller:
 
 
 def _by(plan: CallPlan) -> dict[str, Any]:
-    """Return who made the call, for plugins that log decisions.
+    """Return who made the call, the user or the model, for plugins that log decisions.
 
     For a user's call the result also has the arguments that are strings, such as a command line.
     """
@@ -359,7 +359,7 @@ def _reported_state(error: BaseException | None) -> tuple[str, ...]:
 
 
 def _nesting(value: object) -> int:
-    """Return the nesting depth of objects and arrays."""
+    """Return how deeply objects and arrays are nested in a JSON value."""
     depth, level = 0, [value]
     while level := [each for each in level if isinstance(each, dict | list)]:
         depth += 1

@@ -85,7 +85,7 @@ class CallContext(CallFacts):
 
     @contextmanager
     def cancellable(self) -> Iterator[None]:
-        """Run the tool's work in a block; after cancellation set `cancelled` for its threads."""
+        """Run the tool's work in the block; if cancelled, set `cancelled` for its threads."""
         try:
             yield
         except asyncio.CancelledError:
@@ -95,7 +95,7 @@ class CallContext(CallFacts):
 
     @contextmanager
     def _waiting(self) -> Iterator[None]:
-        """Return a context manager for waiting for the user.
+        """Return a context manager for the time in which the user is asked.
 
         File changes that the user makes meanwhile do not count as the call's, and the clock stops.
         """
@@ -117,14 +117,14 @@ class CallContext(CallFacts):
 
     @property
     def files(self) -> FileAccess:
-        """The access to files, with read stamps and writer locks."""
+        """The access to files, which knows what was read and holds the write locks."""
         return self._engine.files.view(
             self.session.id, turns=self._run.history.turns, announce=self._intend, kept=self.kept
         )
 
     @property
     def background(self) -> BackgroundAccess:
-        """The access to processes that continue after the call."""
+        """The access to processes that continue after the tool call."""
         self._say_level()
         return self._engine.background_of(self.session.id)
 
@@ -161,7 +161,7 @@ class CallContext(CallFacts):
                 await settle(self._engine, self.session, request, self._run.writer)
 
     async def ask_again(self, args: Mapping[str, Any], times: int) -> None:
-        """Ask whether the call may run although it returned the same result `times` times."""
+        """Ask the user whether the call may run although it gave the same result `times` times."""
         try:
             patterns, facts = (self._tool.id,), {"tool": self._tool.id, "input": dict(args)}
             await self.require("doom_loop", patterns, always=patterns, metadata=facts)
@@ -182,7 +182,7 @@ class CallContext(CallFacts):
     def progress(
         self, *, title: str | None = None, metadata: Mapping[str, Any] | None = None
     ) -> None:
-        """Publish the progress of the tool."""
+        """Publish the progress of the tool's call."""
         head = None if title is None else clean_title(title)
         facts = None if metadata is None else clean_facts(metadata)
         self._threads.soon(lambda: self._processor.tool_progress(self.call_id, head, facts))
@@ -202,7 +202,7 @@ class CallContext(CallFacts):
         on_output: Callable[[str], None] | None = None,
         reads: Sequence[Path] = (),
     ) -> ProcessResult:
-        """Run a process and return its result; its process group never outlives the call."""
+        """Run a process and return its result; its process group ends with the tool call."""
         where, variables = cwd or self.directory, {**await self.process_env(), **(env or {})}
         outputs = self._engine.outputs(self.session.id)
         seen = (*reads, outputs)
@@ -225,7 +225,7 @@ class CallContext(CallFacts):
         return self._engine.enclosed
 
     def _say_level(self) -> None:
-        """Record in the call's metadata how tightly its processes are sandboxed."""
+        """Record the level of the sandbox for processes in the metadata of the tool call."""
         enclosure = self._engine.enclosure
         if enclosure is not None:
             hosts = {"sandbox_hosts": len(enclosure.hosts)} if enclosure.hosts else {}
@@ -242,7 +242,7 @@ class CallContext(CallFacts):
         await self._run.writer.barrier()
 
     async def record_edit(self, path: Path) -> None:
-        """Record that the call changed this file."""
+        """Record that the tool call has changed this file."""
         self._check_effect(path)
         if self.writing is not None:
             self.writing.tell(path)
@@ -250,7 +250,7 @@ class CallContext(CallFacts):
         self._run.writer.change(PublishEvent(FileEdited(file=clean_text(str(path)))))
 
     async def call_tool(self, name: str, args: Mapping[str, Any]) -> ToolResult:
-        """Call another tool, with its own part, permission and hooks."""
+        """Call another tool, with a message part, a permission request and hooks of its own."""
         if self._call_tool is None:
             raise ToolError("a tool that another one has called cannot call tools itself")
         with self.clock.timing():

@@ -54,16 +54,16 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def truncated(self) -> bool:
-        """Whether text was removed."""
+        """Whether any text was removed."""
         return self.removed > 0
 
     @property
     def text(self) -> str:
-        """The remaining text, without a notice."""
+        """The text that remains, without a notice about the missing text."""
         return "\n".join(piece for piece in (self.head, self.tail) if piece)
 
     def with_notice(self, notice: str) -> str:
-        """Return the remaining text, with `notice` in the place of missing text."""
+        """Return the text that remains, with `notice` in the place of the missing text."""
         if not self.truncated:
             return self.head
         return "\n\n".join(piece for piece in (self.head, notice, self.tail) if piece)
@@ -189,14 +189,14 @@ async def shorten(result: ToolResult, cut: Cut, *, output_dir: Path, hint: str =
 
 
 async def sweep(folder: Path) -> None:
-    """Remove old outputs at once and then every hour, until cancelled."""
+    """Remove old output files now and then every hour, until the task is cancelled."""
     while True:
         await asyncio.to_thread(remove_old_outputs, folder, before=time.time() - KEPT_S)
         await asyncio.sleep(SWEEP_EVERY_S)
 
 
 def remove_old_outputs(folder: Path, *, before: float, most_bytes: int = KEPT_BYTES) -> None:
-    """Remove the outputs that were written before that time, in seconds since the epoch.
+    """Remove the output files written before the time `before`, in seconds since the epoch.
 
     Outputs are in `folder` and in its subfolders for sessions. Empty old subfolders are removed
     too. Of the remaining outputs, the oldest are removed until they fit in `most_bytes`.
@@ -234,7 +234,7 @@ def _outputs(folder: Path) -> list[tuple[Path, os.stat_result]]:
 
 
 def _folders(folder: Path) -> list[Path]:
-    """Return the output folders of sessions."""
+    """Return the subfolders of `folder` for the outputs of single sessions."""
     with suppress(OSError), os.scandir(folder) as entries:
         return [
             Path(entry)
@@ -267,7 +267,7 @@ LEFT_OUT = "leftOut"
 
 
 async def clean_result(result: ToolResult, *, output_dir: Path, hint: str) -> ToolResult:
-    """Return the result without content that cannot be stored or sent; a note names it.
+    """Return the result without content that cannot be stored or sent; a note names such content.
 
     :raises ToolError: when a field of the result has the wrong type.
     """
@@ -290,7 +290,7 @@ async def clean_result(result: ToolResult, *, output_dir: Path, hint: str) -> To
 
 
 async def clean_error(text: str, *, output_dir: Path, hint: str) -> str:
-    """Return the error of a call as valid text within the size limit."""
+    """Return the error of a tool call as valid Unicode, cut to the size limit of tool output."""
     result = ToolResult(output=clean_text(text))
     return (await limit_output(result, output_dir=output_dir, hint=hint)).output
 
@@ -305,7 +305,7 @@ def clean_text(text: str) -> str:
 
 
 def clean_title(title: str) -> str:
-    """Shorten a long title to its beginning."""
+    """Shorten the title of a tool's result to its beginning."""
     return clean_text(title[:TITLE_LETTERS])
 
 
@@ -331,7 +331,7 @@ def clean_facts(facts: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _json_size(value: object) -> int:
-    """Return the size as JSON in bytes, or -1 for invalid JSON or too deep nesting."""
+    """Return the size as JSON in bytes, or -1 for a value that is invalid or nested too deep."""
     nested = value
     for _ in range(_ROOM_AROUND):
         nested = [nested]
@@ -348,7 +348,7 @@ def _checked(value: Any, kind: Any, field: str) -> Any:  # noqa: ANN401 - a tool
 
 
 def _fitting(files: Iterable[object]) -> tuple[tuple[Attachment, ...], list[str]]:
-    """Return the attachments that providers accept, and notes about the others."""
+    """Return the attachments that providers accept, and notes about the attachments left out."""
     kept, missing = [], []
     room = MEDIA_LIMIT_BYTES
     for given in files:

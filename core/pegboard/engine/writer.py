@@ -31,7 +31,7 @@ class _AddedText(msgspec.Struct):
     stored: int = 0
 
     def event(self) -> PartDelta:
-        """Return the delta event."""
+        """Return the event that publishes the added text."""
         return PartDelta(
             session_id=self.part.session_id,
             message_id=self.part.message_id,
@@ -41,7 +41,7 @@ class _AddedText(msgspec.Struct):
         )
 
     def change(self) -> AddText:
-        """Return the change that stores the added text, and clear the text."""
+        """Return the change that stores the text added since the last store; forget this text."""
         text = "".join(self.pieces)
         self.pieces.clear()
         self.stored += self.letters
@@ -105,7 +105,7 @@ class Writer:
             await asyncio.gather(self._task, return_exceptions=True)
 
     def change(self, *changes: Change) -> None:
-        """Store these changes, in this order, with the next frame."""
+        """Store these changes, in this order, with the next commit."""
         self._items.extend(changes)
         for change in changes:
             if isinstance(change, DropPart):
@@ -118,7 +118,7 @@ class Writer:
         self._wake.set()
 
     def put(self, part: Part) -> None:
-        """Store a part, after publishing its pending deltas."""
+        """Store a part, after publishing the part's pending deltas."""
         # A client of deltas alone misses none, and gets none after the part that contains it.
         self._deltas.pop(part.id, None)
         self._growing.pop(part.id, None)
@@ -126,7 +126,7 @@ class Writer:
         self._wake.set()
 
     def delta(self, part: Part, text: str) -> None:
-        """Publish added text in the next frame."""
+        """Publish text that the model has added to a part, with the next frame."""
         added = self._deltas.get(part.id)
         if added is None:
             added = self._deltas[part.id] = _AddedText(part)
@@ -141,14 +141,14 @@ class Writer:
         growing.letters += len(text)
 
     def touch(self) -> None:
-        """Plan the next store of the parts that `dirty` returns."""
+        """Plan the next time at which the parts that `dirty` returns are stored."""
         if not self._touched:
             self._touched = True
             asyncio.get_running_loop().call_at(self._stored_at + STORE_S, self._wake.set)
 
     @property
     def owes(self) -> bool:
-        """Whether a message is not yet passed to the database."""
+        """Whether the database has not yet received some message."""
         return any(isinstance(item, PutMessage) for item in self._items)
 
     async def barrier(self) -> None:
@@ -170,7 +170,7 @@ class Writer:
         await (self.mark() if mark.cancelled() else mark)
 
     async def store(self) -> bool:
-        """Wait until all changes so far are stored; return whether they are.
+        """Wait until all changes so far are stored; return whether all of them are stored.
 
         The wait also ends with the turn, which stores the remaining changes.
         """
@@ -181,7 +181,7 @@ class Writer:
         return done.done() and not done.cancelled() and done.exception() is None
 
     def mark(self) -> asyncio.Future[None]:
-        """Commit all earlier changes soon; return a future that completes when they are stored."""
+        """Commit all earlier changes soon; return a future that completes when these are stored."""
         done = asyncio.get_running_loop().create_future()
         self._items.append(done)
         self._urgent.set()
@@ -278,7 +278,7 @@ def _events_of(items: Sequence[_Item]) -> Iterable[Properties]:
 
 
 def _changes(items: Sequence[_Item]) -> Iterable[Change]:
-    """Yield the changes, with unstored events in their place between them."""
+    """Yield the changes in order, with events that are not stored wrapped as changes."""
     for item in items:
         if isinstance(item, Change):
             yield item

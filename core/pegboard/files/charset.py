@@ -92,7 +92,7 @@ def detect_encoding(pieces: Pieces, *, whole: bool = True) -> str:
 
 
 class _LineSigns:
-    """The statistics of a text's non-ASCII lines, and the first such lines as a sample."""
+    """Statistics of a text's non-ASCII lines, with the first of these lines as a sample."""
 
     def __init__(self) -> None:
         self.sample = bytearray()
@@ -101,16 +101,16 @@ class _LineSigns:
 
     @property
     def may_be_other(self) -> bool:
-        """Whether the text has so little valid UTF-8 that it may be in another encoding."""
+        """Whether so little of the text is valid UTF-8 that the text may be in another encoding."""
         return self._valid <= self._count * _CHANCE_SHARE and self._longest_valid <= _CHANCE_BYTES
 
     @property
     def may_be_western(self) -> bool:
-        """Whether no line is valid UTF-8, and at least half of its non-ASCII parts are invalid."""
+        """Whether no line is valid UTF-8, and at least half of the non-ASCII parts are invalid."""
         return not self._valid and self._letters <= self._strays
 
     def add(self, piece: bytes) -> None:
-        """Record the lines of the text's next piece."""
+        """Count the non-ASCII lines in the next piece of the text."""
         for line in islice(_BEYOND_ASCII.finditer(piece), MOST_LINES):
             self._note(line[0])
             if len(self.sample) < SAMPLE_BYTES:
@@ -150,7 +150,7 @@ def _guessed(sample: bytes) -> Sequence[str]:
 
 
 def _telling(kind: str, sample: bytes, encoding: str) -> int:
-    """Return the number of non-ASCII letters in plausible words of the decoded sample.
+    """Return the number of non-ASCII letters in plausible words of the `sample`, once decoded.
 
     Return 0 if too few of these letters are in plausible words.
     """

@@ -72,7 +72,7 @@ def _hunks(old: list[str], new: list[str], shared: int, tail: int) -> Iterator[s
 
 
 def _changes(old: list[str], new: list[str], lead: int) -> Iterator[Opcode]:
-    """Yield the changes from one list to the other; both start after `lead` equal lines."""
+    """Yield the changes from `old` to `new`, with `lead` added to all line indices."""
     if max(len(old), len(new)) > MOST_COMPARED_LINES:
         yield "replace", lead, lead + len(old), lead, lead + len(new)
         return

@@ -33,12 +33,12 @@ def _guess(pieces: Callable[[], Iterable[bytes]], *, whole: bool) -> str:
 
 
 def marked_encoding(start: bytes) -> str:
-    """Return Python's name of the encoding of a byte order mark, or "" without one."""
+    """Return Python's name of the encoding of a byte order mark, or "" without such a mark."""
     return next((named for mark, named in _MARKS if start.startswith(mark)), "")
 
 
 def content_encoding(content: bytes, *, whole: bool = True) -> str:
-    """Return Python's name of the encoding of bytes, or "" if it is unknown.
+    """Return Python's name of the encoding of bytes, or "" if the encoding is unknown.
 
     Without `whole`, the content may end within a character.
     """
@@ -60,7 +60,7 @@ def file_encoding(file: BinaryIO) -> str:
 
 
 def _pieces(file: BinaryIO, limit: int) -> Iterator[bytes]:
-    """Yield pieces of the file from its start; only very long lines are split."""
+    """Yield pieces of the file from its start, which end at line ends except in very long lines."""
     file.seek(0)
     while limit > 0 and (piece := file.read(min(limit, _PIECE_BYTES))):
         piece += file.readline(_LINE_BYTES)

@@ -18,11 +18,11 @@ class States(Snapshots, Protocol):
 
     @property
     def current(self) -> str | None:
-        """The newest state if no file can have changed since, else None."""
+        """The id of the newest state if no file can have changed since then, else None."""
         ...
 
     def lineage(self, session_id: str, parent_id: str | None) -> tuple[str, ...]:
-        """Return the ids of the session and its ancestors, who all own its changes."""
+        """Return the ids of the session and its ancestors; all of them own its file changes."""
         ...
 
     def writing(self, owners: tuple[str, ...], *, tells: bool) -> AbstractContextManager[Writing]:
@@ -46,14 +46,14 @@ class States(Snapshots, Protocol):
         ...
 
     async def copied(self, session_id: str) -> Mapping[Path, RestoreWay]:
-        """Return the changes of files that no snapshot stores, but that were copied before.
+        """Return the changes of files that no snapshot stores, but that were copied in advance.
 
         Call it before `take`.
         """
         ...
 
     def unkept(self, files: Iterable[Path]) -> dict[Path, Unkept]:
-        """Return the files that no snapshot stores, each with the reason."""
+        """Return the files that no snapshot stores, each with the reason why none does."""
         ...
 
     async def keep(self, session_id: str, step: str, way: RestoreWay) -> None:

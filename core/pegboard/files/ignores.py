@@ -29,7 +29,7 @@ class _IgnoreRule(msgspec.Struct, frozen=True):
 
 
 class IgnoreRules:
-    """The rules of one ignore file, for paths below its folder.
+    """The rules of one ignore file, for the paths below the file's folder.
 
     Invalid patterns are skipped. The file is read up to the first line that is not UTF-8.
     """
@@ -57,7 +57,7 @@ class IgnoreRules:
 
 
 def _any(expressions: Sequence[re.Pattern[str]]) -> re.Pattern[str] | None:
-    """Join expressions into one, to detect quickly that a path matches none of them."""
+    """Join expressions to detect quickly that a path matches none of them; None without any."""
     choices = "|".join(f"(?:{each.pattern})" for each in expressions)
     return re.compile(choices, re.DOTALL) if choices else None
 

@@ -1,4 +1,4 @@
-"""The file ledger: the file states that a session has read, and one write lock per file."""
+"""The file ledger: which state of each file a session has read, and a write lock for each file."""
 
 import asyncio
 import os
@@ -41,7 +41,7 @@ class _Stamp(msgspec.Struct, frozen=True):
     digest: bytes
 
     def text(self) -> str:
-        """Encode the stamp as a string, because JSON clients round large numbers."""
+        """Encode the file state as a string, because JSON clients round large numbers."""
         times = f"{self.mtime_ns}:{self.ctime_ns}:{self.size}:{self.inode}"
         return f"{times}:{self.digest.hex()}"
 
@@ -53,7 +53,7 @@ class _Gate:
 
 
 class LocalLedger:
-    """The `FileLedger` for files of this machine."""
+    """The `FileLedger` for the files of this machine."""
 
     def __init__(self) -> None:
         self._stamps: dict[str, dict[str, _Stamp]] = {}
@@ -110,7 +110,7 @@ class LocalLedger:
 
 
 class SessionFiles:
-    """The `FileAccess` of one session's tools."""
+    """The access to files for the tools of one session (`FileAccess`)."""
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class SessionFiles:
         self._kept = kept
 
     def note_read(self, path: Path) -> None:
-        """Record that this session has read the file in its current state.
+        """Record that this session has read the file as it is now.
 
         Call this before reading, so that a change in between is detected later.
         """
@@ -141,7 +141,7 @@ class SessionFiles:
             kept[target] = stamp.text()
 
     def check_fresh(self, path: Path) -> None:
-        """Check that this session has seen the current state of the file.
+        """Check that this session has seen the file as it is now.
 
         Changed times with the same content (up to 1 MiB) do not count as a change.
 
@@ -163,11 +163,11 @@ class SessionFiles:
         self._stamps[target] = current
 
     def lock(self, path: Path) -> AbstractAsyncContextManager[None]:
-        """Hold the write lock of this file in a block, across tools, sessions and subagents."""
+        """Hold the write lock of a file in a block, against other tools, sessions and subagents."""
         return self._ledger.lock(path)
 
     async def replace(self, path: Path, content: bytes) -> int:
-        """Replace the file's content atomically, and return how many other names it had.
+        """Replace the file's content atomically; return the number of its other hard links.
 
         `path` is a path that `require_path` returned, without links; a link placed there since is
         refused. Mode, owner and extended attributes are kept if the system allows it. Missing
@@ -182,7 +182,7 @@ class SessionFiles:
         return others
 
     async def will_change(self, path: Path) -> None:
-        """Announce that the call is about to move, remove or change the file without `replace`.
+        """Announce that the tool call will move, remove or change the file without `replace`.
 
         Content that snapshots do not store is then copied. `replace` announces the file itself.
         """
@@ -197,7 +197,7 @@ class SessionFiles:
 
 
 def _recalled(turns: Iterable[Turn]) -> dict[str, _Stamp]:
-    """Collect the stamps that calls of an earlier process have stored."""
+    """Collect the file states that the calls of an earlier process have stored, by path."""
     found: dict[str, _Stamp] = {}
     for part in (part for turn in turns for part in turn.parts):
         if isinstance(part, ToolPart) and isinstance(part.state, Completed):
@@ -210,7 +210,7 @@ def _recalled(turns: Iterable[Turn]) -> dict[str, _Stamp]:
 
 
 def _stamp_of(text: object) -> _Stamp | None:
-    """Parse a stamp that `_Stamp.text` made; return None for any other string."""
+    """Parse a file state that `_Stamp.text` has encoded; return None for any other string."""
     found = _STAMP.fullmatch(text) if isinstance(text, str) else None
     if found is None:
         return None
@@ -228,7 +228,7 @@ def _same_state(seen: _Stamp, now: os.stat_result) -> bool:
 
 
 def _stamp(target: str) -> _Stamp | None:
-    """Return the state of a regular file, or None for any other path."""
+    """Return the current state of a regular file, or None for any other path."""
     try:
         file = os.open(target, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

@@ -27,7 +27,7 @@ _VP8_SIZE = 26
 
 
 class MediaContent(msgspec.Struct, frozen=True, kw_only=True):
-    """The facts about an image (`width` and `height` in pixels) or PDF (`pages`); 0 if unknown.
+    """What is known about an image (`width`, `height` in pixels) or a PDF (`pages`); 0 if unknown.
 
     `whole` is False for content that is truncated or damaged, so that it cannot be decoded.
     """
@@ -76,7 +76,7 @@ def _png(content: bytes) -> MediaContent:
 
 
 def _png_chunks(content: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the critical chunks of a PNG up to the first damaged one (PNG 5.3)."""
+    """Yield the critical chunks of a PNG up to the first damaged chunk (PNG 5.3)."""
     start = len(_PNG)
     while start + 12 <= len(content):
         size = int.from_bytes(content[start : start + 4])
@@ -147,5 +147,5 @@ def _pdf(content: bytes) -> MediaContent:
 
 
 def _pages(objects: bytes) -> int:
-    """Return the number of pages: the greatest count in the page tree."""
+    """Return the number of pages of a PDF: the greatest count in its page tree."""
     return max([int(first or second) for first, second in _COUNT.findall(objects)], default=0)

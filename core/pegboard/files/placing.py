@@ -18,7 +18,7 @@ _STEP = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os
 
 
 def drop_stale(folder: Path) -> None:
-    """Remove the temporary files that a killed process has left in a folder."""
+    """Remove the temporary files that a killed process has left in the folder."""
     limit_s = time.time() - STALE_S
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
@@ -62,7 +62,7 @@ def folder_of(path: Path, *, make: bool = False) -> Iterator[int]:
 
 
 def _entered(folder: int, name: str, *, make: bool) -> int:
-    """Open a folder inside the open one, and close the outer one on success."""
+    """Open the subfolder `name` of an open folder, and close the outer folder on success."""
     if make:
         try:
             os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -158,7 +158,7 @@ def _links(path: Path, folder: int) -> int:
 
 
 def _write_new(name: str, content: bytes, *, folder: int, old: str | None) -> None:
-    """Write the content to a new file with the mode and owner of the old one, and sync it."""
+    """Write the content to a new file, with the mode and owner of the file `old`, and sync it."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
     with os.fdopen(os.open(name, flags, 0o666, dir_fd=folder), "wb") as file:
         if old is not None:

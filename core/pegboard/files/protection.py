@@ -22,7 +22,7 @@ from pegboard.errors import InvalidInputError
 
 
 class Risk(NamedTuple):
-    """A reason for protection, the patterns of its files, and the source of the claim.
+    """A reason for protection, the patterns of its files, and the documentation that confirms it.
 
     A pattern is the lower-case end of a path in any folder; `*` matches any characters except `/`.
     A pattern that ends in `/` is a folder with its content. One that ends in `/**` is the content
@@ -151,7 +151,7 @@ def holds_autorun(path: str) -> bool:
 
 
 def autorun_files(root: Path) -> tuple[Path, ...]:
-    """Return the existing paths below a project's root that match `TABLE`.
+    """Return the paths below a project's root that exist and match `TABLE`.
 
     Installed packages and symbolic links are left out. Only a few folders are listed.
     """
@@ -343,7 +343,7 @@ _RULE_FOLDERS = ((".claude", "rules"), (".cursor", "rules"))
 
 
 def instructs(path: Path, entries: Iterable[str] = ()) -> bool:
-    """Return whether sessions may take the file at `path` as instructions.
+    """Return whether sessions may read the file at `path` as instructions for the model.
 
     `entries` are the `instructions` of the configuration: paths and patterns. Relative ones may
     match in any folder of the project.
@@ -354,7 +354,7 @@ def instructs(path: Path, entries: Iterable[str] = ()) -> bool:
 
 @lru_cache(maxsize=128)
 def imported_documents(session_id: str) -> set[Path]:  # noqa: ARG001 - the key
-    """Return the paths that the instruction files of a session import, even missing ones.
+    """Return the paths that a session's instruction files import, also paths that do not exist.
 
     Changing such a file changes instructions. The set belongs to the session, and callers add to
     it.

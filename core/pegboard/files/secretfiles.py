@@ -1,4 +1,4 @@
-"""Files that probably hold secrets, judged by their names, and the rules for reading them."""
+"""Files that probably hold secrets, judged by file name, and the rules for reading such files."""
 
 import re
 from collections.abc import Sequence
@@ -69,7 +69,7 @@ def secret_path(path: Path) -> bool:
 
 
 def _original(name: str) -> str:
-    """Return the name of the original of a backup copy, or the name itself."""
+    """Return the name of the file that a backup copy was made from, or the name itself."""
     end = len(name)
     while name.endswith(_COPY_ENDS, 0, end):
         end -= next(len(each) for each in _COPY_ENDS if name.endswith(each, 0, end))
@@ -77,7 +77,7 @@ def _original(name: str) -> str:
 
 
 def may_read(rulesets: Sequence[Ruleset], path: str, *, home: Path | None = None) -> bool:
-    """Return whether the rules let a tool read this file without asking.
+    """Return whether the permission rules let a tool read this file without asking the user.
 
     For a secret file, only rules narrower than `*` count. Other files may be read without any rule.
     A search leaves out files that may not be read.

@@ -73,7 +73,7 @@ def shell_expression(pattern: str) -> re.Pattern[str]:
 
 
 def _set(pattern: str, start: int) -> tuple[str, int] | None:
-    """Return expression and end of the set at `start`, or None if the set is not closed."""
+    """Return the expression for the set at `start`, and the set's end; None for an unclosed set."""
     at = start + 1
     inverts = pattern[at : at + 1] in tuple("!^")
     at += inverts
@@ -98,7 +98,7 @@ def _set(pattern: str, start: int) -> tuple[str, int] | None:
 
 
 def _letter(pattern: str, at: int) -> tuple[str, int]:
-    """Return the character at `at` in a set such as `[a-z]`, and the index after it.
+    """Return the character at index `at` in a set such as `[a-z]`, and the index after it.
 
     The character is "" for a named character that is longer than one character.
     """
@@ -110,7 +110,7 @@ def _letter(pattern: str, at: int) -> tuple[str, int]:
 
 
 def shell_paths(pattern: str, *, deep: bool = False) -> Iterator[str]:
-    """Yield the existing paths that an absolute pattern matches.
+    """Yield the paths that exist and match an absolute pattern.
 
     Hidden names match only a pattern that starts with a dot. With `deep`, `**` matches any number
     of folders, like bash's `globstar`.
@@ -148,7 +148,7 @@ def shell_names(pattern: str, name: str) -> bool:
 
 
 def folder_entries(folder: str) -> list[tuple[str, bool]]:
-    """Return each name in a folder and whether it is a folder and no link; [] on an error."""
+    """Return each name in a folder, with whether it is a real folder (no link); [] on an error."""
     try:
         with os.scandir(folder) as entries:
             return [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]

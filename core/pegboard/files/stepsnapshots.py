@@ -44,7 +44,7 @@ STOP_LIMIT_S = 2.0
 
 
 class _Step(msgspec.Struct):
-    """A step: its message, its parts, and the id of the snapshot at its start.
+    """One step of a run: its message, the message's parts, and the id of the snapshot at its start.
 
     `tree` is None until the snapshot is taken.
     """
@@ -55,7 +55,7 @@ class _Step(msgspec.Struct):
 
 
 class StepSnapshots:
-    """The recorder (`Trail`) of one run's steps, which takes a snapshot at each step."""
+    """The recorder (`Trail`) of the steps of one run, which takes a snapshot at each step."""
 
     def __init__(self, states: "States", run: Followed) -> None:
         self._run = run
@@ -94,7 +94,7 @@ class StepSnapshots:
             ended.exception()
 
     def expect(self, effect: str) -> None:
-        """Start the snapshot now if a call with this effect may write."""
+        """Start the snapshot of the step now if a tool call with this effect may write files."""
         if effect != "reads":
             self._go.set()
 
@@ -122,7 +122,7 @@ class StepSnapshots:
                 await asyncio.wait((self._task,))  # git has a time limit of its own
 
     async def close(self) -> None:
-        """Store the changes of the last step, if any; the end of the run waits for this."""
+        """Store the file changes of the last step, if any; the end of the run waits for this."""
         task, step = self._task, self._step
         if task is None or step is None:
             return
@@ -146,7 +146,7 @@ class StepSnapshots:
                 await asyncio.wait(self._tasks)
 
     async def _ended(self, task: "asyncio.Task[None]", step: _Step) -> None:
-        """Store the changes of the last step.
+        """Store the file changes of the run's last step.
 
         First wait for the snapshot at the start of this step, then take one at its end.
         """
@@ -266,7 +266,7 @@ class StepSnapshots:
         self._run.change(PutPart(part, publish=False))
 
     def _is_there(self, step: _Step) -> bool:
-        """Return whether the step's message still exists.
+        """Return whether the step's message still exists in the history.
 
         The message of a request that was too long is deleted.
         """
@@ -281,7 +281,7 @@ def _part(step: StepParts, kind: type[_P]) -> _P | None:
 
 
 def ways_of(patch: PatchPart) -> dict[str, RestoreWay]:
-    """Return the snapshots before and after a patch, under the patch's id.
+    """Return the ids of the snapshots before and after a patch, by the patch's id.
 
     Each change of git's index has its own entry, under the patch's id with `_indexN`.
     """
@@ -297,12 +297,12 @@ PATCH_LIMIT_CHARS = 1 << 18
 
 
 def total(patches: Iterable[PatchPart]) -> dict[Path, RestoreWay]:
-    """Return the trees before the first and after the last change of each file."""
+    """Return for each file the ids of the snapshots before its first and after its last change."""
     return {Path(name_of(file)): way for file, way in total_by_name(patches).items()}
 
 
 def changed_files(turns: Iterable[Turn]) -> frozenset[Path]:
-    """Return the resolved paths of the files that a session has changed.
+    """Return the paths, with links resolved, of the files that a session has changed.
 
     These are the files of the patches of its steps and subagents, and the files edited in the
     current step. The disk is not read.
@@ -321,7 +321,7 @@ def _changed_by(part: Part) -> Iterator[Path]:
 
 
 def total_by_name(changes: Iterable[PatchPart | Staged]) -> dict[str, RestoreWay]:
-    """Return the trees before the first and after the last change of each file name."""
+    """Return for each file name the ids of the snapshots around all changes of the file."""
     ways: dict[str, RestoreWay] = {}
     for change in changes:
         for file in change.files:
@@ -338,7 +338,7 @@ def bounded(diffs: Sequence[FileDiff]) -> tuple[FileDiff, ...]:
 
 
 def summary_of(diffs: Sequence[FileDiff]) -> SessionSummary:
-    """Count the lines and files of diffs."""
+    """Count the added and deleted lines and the files of diffs."""
     return SessionSummary(
         additions=sum(diff.additions for diff in diffs),
         deletions=sum(diff.deletions for diff in diffs),

@@ -22,7 +22,7 @@ def stored_name(name: str) -> str:
 
 
 def name_of(stored: str) -> str:
-    """Return the original name or path of a stored one, as the functions of `os` need it."""
+    """Decode a stored file name or path to the string that functions of `os` need."""
     if stored.isascii():
         return stored
     return os.fsdecode(

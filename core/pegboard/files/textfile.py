@@ -34,7 +34,7 @@ MOST_WILDCARDS = 3
 
 
 class FileText(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of a text file and its encoding; a byte order mark is the first character.
+    """The content of a text file, with its byte order mark if it has one, and its encoding.
 
     `encoding` is Python's name. It is "" for mixed or unknown encodings; bytes that are not UTF-8
     are then lone surrogates in `text`.
@@ -44,7 +44,7 @@ class FileText(msgspec.Struct, frozen=True, kw_only=True):
     encoding: str
 
     def encode(self, text: str, *, name: str) -> bytes:
-        """Return the bytes of a text in this file's encoding; errors name the file `name`.
+        """Return the bytes of `text` in this file's encoding; errors name the file by `name`.
 
         :raises ToolError: for characters that the file's encoding lacks, or if the encoding is
           unknown.
@@ -70,7 +70,7 @@ class FileText(msgspec.Struct, frozen=True, kw_only=True):
         return content
 
     def replacement(self, text: str) -> "FileText":
-        """Return new content in this file's encoding, with its byte order mark and CRLF line ends.
+        """Return the text as new content in this file's encoding, byte order mark and line ends.
 
         A text that contains carriage returns keeps its own line ends.
         """
@@ -157,7 +157,7 @@ def _lacking(encoding: str, letter: str, name: str) -> ToolError:
 
 
 def _half(letter: str) -> str:
-    """Return the error message for a lone surrogate, or "" for another character."""
+    """Return the error message for a lone surrogate, or "" for any other character."""
     return (
         "the text holds half a letter (a lone surrogate)" if "\ud800" <= letter < "\ue000" else ""
     )
@@ -168,7 +168,7 @@ def _with_ends(text: str, end: str) -> str:
 
 
 def _configured(path: Path) -> dict[str, str]:
-    """Return EditorConfig's settings for a path, or {} if they cannot be read quickly."""
+    """Return EditorConfig's settings for a path, or {} if the settings cannot be read quickly."""
     if not _is_simple(path):
         return {}
     from editorconfig import EditorConfigError, get_properties  # 8 ms, at the first new file
@@ -180,7 +180,7 @@ def _configured(path: Path) -> dict[str, str]:
 
 
 def _is_simple(path: Path) -> bool:
-    """Return whether a configuration exists and all its patterns match fast."""
+    """Return whether an EditorConfig file applies and all its patterns match fast."""
     files = [folder / ".editorconfig" for folder in path.parents]
     there = [file for file in files if file.is_file()]
     return bool(there) and len(str(path)) <= LONGEST_PATH and all(map(_is_simple_file, there))

@@ -29,7 +29,7 @@ def plain(text: str) -> str:
 
 
 def in_letters_of(there: str, old: str, new: str) -> str:
-    """Return `new` with the file's own characters where it repeats `old`.
+    """Return `new` with the file's own typography wherever `new` repeats `old`.
 
     `there` is the file's text in the place of `old`. It has as many lines, which differ only in
     typography and outer white space. A line for which this does not hold is taken from `new`.

@@ -25,7 +25,7 @@ _Level = tuple[tuple[int, IgnoreRules], ...]
 
 
 class _Rules(msgspec.Struct, frozen=True):
-    """The ignore rules for the entries of a folder, by kind of ignore file.
+    """The rules of ignore files for the entries of a folder, by kind of ignore file.
 
     The order of precedence is `.rgignore`, `.ignore`, `.gitignore`, git's `info/exclude`, and the
     user's global excludes. Within a kind, the file in the innermost folder comes first. A
@@ -40,7 +40,7 @@ class _Rules(msgspec.Struct, frozen=True):
     in_git: bool = True
 
     def leave_out(self, path: str, *, is_folder: bool) -> bool:
-        """Return whether the ignore files exclude the path.
+        """Return whether the ignore files exclude this path.
 
         The first ignore file with a matching rule decides, in the order of precedence.
         """
@@ -92,7 +92,7 @@ def printable_name(name: str) -> str:
 
 
 def ripgrep(folder: Path, *, root: Path) -> tuple[str, ...] | None:
-    """Return the program `rg` with options that make it find the same files as `walk_files`.
+    """Return the program `rg` with options to find the same files as `walk_files`, or None.
 
     It is searched on the PATH, and where the extra `ripgrep` installs it. Return None if it is
     missing, or only in the project `root`. The search only checks a few file names.
@@ -145,7 +145,7 @@ def _is_file(entry: os.DirEntry[str]) -> bool:
 
 
 def _repository(folder: Path) -> Path | None:
-    """Return the nearest folder with `.git`, from this one upwards, or None."""
+    """Return the nearest folder with a `.git`, searched from this folder upwards, or None."""
     return next(
         (each for each in (folder, *folder.parents) if os.path.lexists(each / ".git")), None
     )
@@ -163,7 +163,7 @@ def _above(folder: str) -> _Rules:
 
 
 def _inside(rules: _Rules, folder: str, names: Container[str] | None = None) -> _Rules:
-    """Return the rules for a folder: those of the outer folder and of its own ignore files.
+    """Return the ignore rules for a folder: those of its parent and those of its own ignore files.
 
     `names` are the folder's entries if the caller knows them.
     """

@@ -35,7 +35,7 @@ _ASKING = "tool_definition", "chat_system_transform", "chat_messages_transform",
 
 
 class Closable(Protocol):
-    """A resource that its owner must close."""
+    """A resource that must be closed after use."""
 
     async def aclose(self) -> None:
         """Close the resource."""
@@ -71,7 +71,7 @@ class Hooks:
         self._bringers: dict[int, tuple[object, str]] = {}
 
     def replace(self, implementations: Mapping[str, Sequence[Implementation]]) -> None:
-        """Use these implementations for all future calls; running calls are not affected."""
+        """Use these implementations for all later calls, and not for calls that already run."""
         self._implementations = implementations
         self._asked: dict[str, tuple[Implementation, ...]] = {}
         self._wrappers: dict[str, tuple[Implementation, ...]] = {}
@@ -102,7 +102,7 @@ class Hooks:
     async def answers(
         self, spec: Callable[_P, _T | None], /, *_: _P.args, **named: _P.kwargs
     ) -> tuple[Answer[_T], ...]:
-        """Return the answer of each plugin that gives one, oldest plugin first."""
+        """Return the answer of each plugin that gives an answer, oldest plugin first."""
         check, found = check_of(spec), []
         for each in self._asked.get(spec.__name__, ()):
             reply = await self._isolation.ask(each, named, check)
@@ -113,7 +113,7 @@ class Hooks:
     async def collect(
         self, spec: Callable[_P, Sequence[_T] | None], /, *_: _P.args, **named: _P.kwargs
     ) -> tuple[Answer[_T], ...]:
-        """Return the items of all answers, oldest plugin first, each with its plugin."""
+        """Return the items of the plugins' answers, oldest plugin first, each with its plugin."""
         return tuple(
             Answer(answer.plugin, answer.origin, item, answer.key)
             for answer in await self.answers(spec, *_, **named)
@@ -121,7 +121,7 @@ class Hooks:
         )
 
     async def fold(self, spec: Callable[_P, _T | None], /, *_: _P.args, **named: _P.kwargs) -> _T:
-        """Pass the value of the hook's subject argument through all plugins and return the result.
+        """Pass the value of the subject argument through all plugins and return the last value.
 
         Each plugin receives the value that the plugin before it returned.
 
@@ -172,7 +172,7 @@ class Hooks:
         call: Callable[[_Spec, _Arguments], Awaitable[object]],
         arguments: _Arguments,
     ) -> Any:  # noqa: ANN401 - as typed as the specification
-        """Call the hook inside its wrappers, the first of them outermost."""
+        """Call the hook inside the wrappers that plugins have for it, the first one outermost."""
         inner: Callable[[_Arguments], Awaitable[object]] = partial(call, spec)
         for each in reversed(self._wrappers.get(spec.__name__, ())):
             inner = partial(self._around, spec, each, inner)
@@ -185,7 +185,7 @@ class Hooks:
         inner: Callable[[_Arguments], Awaitable[object]],
         arguments: _Arguments,
     ) -> object:
-        """Call one wrapper around `inner` and return the answer.
+        """Call the wrapper `each` of a plugin around `inner`, and return the hook's answer.
 
         A wrapper that fails, or answers None, changes nothing. A wrapper cannot undo the refusal of
         a call.
@@ -217,7 +217,7 @@ class Hooks:
     async def opinions(
         self, spec: Callable[_P, Verdict | None], /, *_: _P.args, **named: _P.kwargs
     ) -> tuple[Answer[Verdict], ...]:
-        """Return the verdict of each plugin that gives one, oldest plugin first.
+        """Return the verdict of each plugin that gives a verdict, oldest plugin first.
 
         A plugin that fails, or cannot be asked, counts as a denial.
         """
@@ -235,7 +235,7 @@ class Hooks:
     async def strictest(
         self, spec: Callable[_P, Verdict | None], /, *_: _P.args, **named: _P.kwargs
     ) -> Verdict | None:
-        """Return the strictest verdict of all plugins, or None if no plugin gives one."""
+        """Return the strictest verdict of all plugins, or None if no plugin gives a verdict."""
         return strictest_verdict(each.value for each in await self.opinions(spec, *_, **named))
 
     @asynccontextmanager
@@ -268,7 +268,7 @@ class Hooks:
     async def notify_last(
         self, spec: Callable[_P, None], /, *_: _P.args, **named: _P.kwargs
     ) -> None:
-        """Deliver all queued notifications and then this one, within the plugins' time limits."""
+        """Deliver all queued notifications, then this one, within the plugins' time limits."""
         async with asyncio.TaskGroup() as group:
             for listener in self._listeners.values():
                 group.create_task(listener.drain())
@@ -280,13 +280,13 @@ class Hooks:
         return tuple(each.hook for each in timings if each.quarantined)
 
     def failed(self, spec: _Spec) -> tuple[str, ...]:
-        """Return the keys of the plugins whose implementation failed or could not be called."""
+        """Return the keys of the plugins with an implementation that failed or cannot be called."""
         found = self._asked.get(spec.__name__, ())
         failed = {(each.plugin, each.hook) for each in self.timings() if each.failures}
         return tuple(each.key for each in found if each.refusal or (each.key, each.hook) in failed)
 
     def order(self, hook: str) -> tuple[str, ...]:
-        """Return the names of the plugins that implement the hook, in the order they are asked."""
+        """Return the names of the plugins that implement the hook, in the order of their calls."""
         found = (*self._wrappers.get(hook, ()), *self._asked.get(hook, ()))
         return tuple(each.plugin for each in found)
 
@@ -301,7 +301,7 @@ class Hooks:
     def blaming(
         self, brought: object, what: str, *, passing: tuple[type[Exception], ...] = ()
     ) -> AbstractContextManager[None]:
-        """Run code of a plugin's object in a block and report its errors as the plugin's.
+        """Run code of `brought`, a plugin's object, in a block; report errors as the plugin's.
 
         `what` names the object in the report, such as "the provider house". Errors of the types
         `passing` are raised unchanged.
@@ -314,7 +314,7 @@ class Hooks:
         self._isolation.tell(plugin, hook, message)
 
     async def close(self, brought: Closable, what: str) -> None:
-        """Close an object that a plugin made; report a failure instead of raising it."""
+        """Close `brought`, a plugin's object; report a failure instead of raising the error."""
         try:
             with self.blaming(brought, what):
                 await brought.aclose()
@@ -327,11 +327,11 @@ class Hooks:
         return self._isolation.stalls.running(Holder(name, f"tool {tool}"))
 
     def loading(self, plugin: str, what: str = "import") -> AbstractContextManager[None]:
-        """Attribute the current task's work in a block to a plugin that is being loaded."""
+        """Attribute a block's work to a plugin that is being loaded; `what` is the part loaded."""
         return self._isolation.loading(Holder(plugin, what))
 
     async def aclose(self) -> None:
-        """End the work that plugins still do; called after `shutdown`.
+        """End the work that plugins still do, after the hook `shutdown` has been called.
 
         A thread that hangs keeps running as a daemon.
         """
@@ -346,7 +346,7 @@ def _insist(each: Implementation, reply: Reply) -> None:
 
 
 def _signed(each: Implementation, verdict: Verdict | None, session: object) -> Verdict | None:
-    """Return a plugin's verdict with the plugin as its source.
+    """Return a plugin's verdict with the plugin's name as its source.
 
     The reason also begins with the plugin's name, unless the plugin comes with Pegboard. If the
     verdict is that of a permission rule of the session, it is returned unchanged.

@@ -36,7 +36,7 @@ _T = TypeVar("_T")
 
 @cache
 def check_of(spec: Callable[..., object]) -> Check:
-    """Return the check of a hook's answers: first the annotated type, then the hook's own check."""
+    """Return the check of a hook's answers: by the annotated type, then by the hook's `check`."""
     answer, own = get_type_hints(spec)["return"], mark_of(spec).check
     wanted = [kind for kind in get_args(answer) if kind is not NoneType]
     typed = _check_for(wanted[0] if len(wanted) == 1 else answer)
@@ -120,14 +120,14 @@ def _sound(answer: object, before: object, kind: type) -> object:
 
 
 def _is_copy(value: object, before: object) -> bool:
-    """Return whether both are dicts with the same keys, in the same order, and the same objects."""
+    """Return whether both values are dicts with the same keys in order, and the same objects."""
     if type(value) is not dict or type(before) is not dict or [*value] != [*before]:
         return False
     return all(map(is_, value.values(), before.values()))
 
 
 def _news(value: object, before: object, kind: object) -> object:
-    """Return the part of an answer that needs a check.
+    """Return the part of an answer that differs from `before` and therefore needs a check.
 
     From a tuple of any length, items that are the same objects as in `before` are removed.
     """
@@ -143,7 +143,7 @@ def _fields(kind: type[msgspec.Struct]) -> tuple[tuple[str, Any], ...]:
 
 
 def _fits_json(value: object, kind: Any) -> None:  # noqa: ANN401 - an annotation
-    """Reject a value whose JSON form is too large or does not match the type."""
+    """Reject a value whose JSON form is too large or does not match the type `kind`."""
     encoded = msgspec.json.encode(value)
     limit = 2 * LIMIT_BYTES if isinstance(value, FileInput) else LIMIT_BYTES
     if len(encoded) > limit:
@@ -154,7 +154,7 @@ def _fits_json(value: object, kind: Any) -> None:  # noqa: ANN401 - an annotatio
 
 @cache
 def _decoder(kind: Any) -> msgspec.json.Decoder[Any] | None:  # noqa: ANN401 - an annotation
-    """Return the JSON decoder of a type, or None if the type has no JSON form."""
+    """Return the JSON decoder of the type `kind`, or None if the type has no JSON form."""
     try:
         return msgspec.json.Decoder(kind)
     except TypeError:
@@ -162,7 +162,7 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any] | None:  # noqa: ANN401 - a
 
 
 def _instance(answer: object, kind: type) -> object:
-    """Return the object if it is an instance of the class or has the members of the protocol."""
+    """Return the answer if it is an instance of the class or has the members of the protocol."""
     if "__call__" in vars(kind) and Protocol in kind.__bases__:
         return _called(answer, None)
     if inspect.isroutine(answer):
@@ -202,7 +202,7 @@ def _has(answer: object, protocol: type, name: str) -> bool:
 
 
 def _named(kind: object, word: str = "of") -> str:
-    """Return a phrase that names a type for an error message: " of Tool" for the class `Tool`.
+    """Return a phrase that names the type `kind` in an error message: " of Tool" for `Tool`.
 
     `word` is the preposition. The phrase is "" if any type is valid.
     """
@@ -212,7 +212,7 @@ def _named(kind: object, word: str = "of") -> str:
 
 
 def _example(kind: object) -> str:
-    """Return code that makes a small struct with its required fields; "" for other types."""
+    """Return code that makes a small struct with the required fields; "" for any other type."""
     if kind is Tool:
         return "a function with @tool"
     if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):

@@ -28,7 +28,7 @@ Job = Callable[[], Awaitable[object]]
 
 
 class Implementation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """One plugin's function for one hook.
+    """One plugin's function that implements one hook.
 
     `key` distinguishes plugins with the same name. `arguments` are the names of the arguments that
     the function takes. `position` is -1 for a function that asks to be first, 1 for last, else 0.
@@ -58,12 +58,12 @@ class Implementation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def awaits(self) -> bool:
-        """Whether the function is a coroutine function; all other functions run in a thread."""
+        """Whether the plugin's function is a coroutine function; others run in a thread."""
         return inspect.iscoroutinefunction(inspect.unwrap(self.function))
 
     @cached_property
     def in_place(self) -> bool:
-        """Whether the caller's task runs the function, so that cancelling the task cancels it."""
+        """Whether the function runs in the caller's task, and is cancelled with this task."""
         return self.awaits and self.origin == "builtin"
 
     @cached_property
@@ -73,7 +73,7 @@ class Implementation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 def ordered(found: Sequence[Implementation]) -> tuple[Implementation, ...]:
-    """Sort the implementations so that `before` and `after` hold; otherwise keep their order."""
+    """Sort the implementations so that `before` and `after` hold, and otherwise keep the order."""
     return _resolved(found)[0]
 
 
@@ -120,7 +120,7 @@ def with_time(
 
 
 class Timing(msgspec.Struct):
-    """The call counts and times of one plugin's implementation of a hook.
+    """The number and the duration of calls of one plugin's implementation of a hook.
 
     `plugin` is the plugin's key. `row` is the number of failures in a row. It is counted per hook,
     so that a failing hook does not disable the plugin's other hooks.
@@ -136,7 +136,7 @@ class Timing(msgspec.Struct):
 
     @property
     def quarantined(self) -> bool:
-        """Whether this hook of the plugin is skipped because it failed several times in a row."""
+        """Whether the plugin's hook is skipped because it failed several times in a row."""
         return self.row >= FAILURES
 
     def note(self, elapsed_ms: float, *, failed: bool) -> bool:
@@ -152,7 +152,7 @@ class Timing(msgspec.Struct):
 
 
 class Listener:
-    """The bounded notification queue of one plugin, and the task that empties the queue.
+    """The notification queue of one plugin, of limited length, and the task that empties it.
 
     `limit_s` is the longest time that `drain` waits for queued notifications. `on_loss` receives a
     message when notifications are lost; it may cause an event that is queued here again.
@@ -184,7 +184,7 @@ class Listener:
         self._task = None
 
     async def drain(self) -> None:
-        """Wait until the queue is empty or the time limit ends; drop the remaining calls."""
+        """Wait until the queue is empty or the time limit ends; drop the calls still queued."""
         if self._task is not None:
             await asyncio.wait({self._task}, timeout=self._limit_s + MARGIN_S)
         if self._task is not None:
@@ -194,7 +194,7 @@ class Listener:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Cancel the task and drop the queued calls."""
+        """Cancel the task that empties the queue, and drop the queued calls."""
         self._waiting.clear()
         if (task := self._task) is not None:
             self._task = None

@@ -39,7 +39,7 @@ TaskFactory = Callable[[asyncio.AbstractEventLoop, Work], asyncio.Task[Any]]
 
 
 class _HookOutcome(msgspec.Struct, frozen=True):
-    """The outcome of a call: the value, or the plugin's error, or `late` after the time limit.
+    """The outcome of a plugin's call: the value, the error, or `late` after the time limit.
 
     `held_s` is the time in which the call blocked the event loop, in seconds.
     """
@@ -51,7 +51,7 @@ class _HookOutcome(msgspec.Struct, frozen=True):
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """A checked answer (None for no answer), or the message of a failure."""
+    """A valid answer of a plugin (None for no answer), or the message of a failure."""
 
     value: Any = None
     failure: str = ""
@@ -59,7 +59,7 @@ class Reply(msgspec.Struct, frozen=True):
 
 
 class Isolation:
-    """The caller of plugin functions, which isolates each call.
+    """The caller of plugins' functions, which isolates each call from the App.
 
     Every failure is passed to `on_failure`, which must not raise.
     """
@@ -75,7 +75,7 @@ class Isolation:
         self._begun: dict[Holder, set[asyncio.Task[Any]]] = {}
 
     def absence(self, each: Implementation) -> str:
-        """Return why the implementation is skipped, or "" if it can be called."""
+        """Return why the implementation cannot be called now, or "" if it can be called."""
         timing = self.timings.get((each.key, each.hook))
         return each.refusal or (QUARANTINED if timing is not None and timing.quarantined else "")
 
@@ -88,7 +88,7 @@ class Isolation:
         *,
         passing: tuple[type[Exception], ...] = (),
     ) -> Reply:
-        """Call the implementation and return the checked answer, or the message of its failure.
+        """Call the implementation and return the validated answer, or the message of the failure.
 
         `before` is the value that the answer would replace. Errors of the types `passing` do not
         count as failures and are raised.
@@ -136,7 +136,7 @@ class Isolation:
             return None, f"answered with what cannot be used: {line_of(error)}"
 
     async def _limited(self, each: Implementation, arguments: Mapping[str, object]) -> _HookOutcome:
-        """Call the function within its time limit; cancel a late call without awaiting its end."""
+        """Call the plugin's function within its time limit; cancel a late call without waiting."""
         named = {name: self._views.given(arguments[name]) for name in each.arguments}
         named.update(each.given)
         if each.in_place:
@@ -232,7 +232,7 @@ class Isolation:
         self.stalls.close()
 
     def report(self, each: Implementation, text: str, *, quarantined: bool = False) -> None:
-        """Report the failure of a call to `on_failure`, and its quarantine if it begins now."""
+        """Report a call's failure to `on_failure`, and the hook's quarantine if it begins now."""
         if quarantined:
             text += f"; {FAILURES} times in a row: it is not called until the App is opened again"
             if each.guards:
@@ -245,7 +245,7 @@ class Isolation:
         )
 
     def _held(self, holder: Holder, text: str) -> None:
-        """Report that a call blocks the event loop.
+        """Report that a plugin's call blocks the event loop.
 
         While a hook call runs, the text is kept and reported when the call ends. Otherwise it is
         reported at once.
@@ -263,12 +263,12 @@ class Isolation:
             self.tell(holder.plugin, holder.what.removeprefix("hook "), message)
 
     def tell(self, plugin: str, hook: str, message: str) -> None:
-        """Report a failure that does not count towards quarantine."""
+        """Report a failure of a plugin that does not count towards the quarantine of a hook."""
         self._on_failure(PluginFailed(plugin=plugin, hook=hook, message=message))
 
 
 class _Steps:
-    """An async function of a plugin, run step by step to measure how long it blocks the loop.
+    """An async function of a plugin, run step by step to measure how long it blocks the event loop.
 
     `outcome` is None until the function has ended. `begin` creates the tasks that the function
     starts.
@@ -281,7 +281,7 @@ class _Steps:
         self._held_s = 0.0
 
     def go(self, step: Callable[[Any], object], given: object) -> object:
-        """Run the function until it next waits; return the awaitable that it waits for."""
+        """Run the plugin's function until it next waits; return the awaitable that it waits for."""
         loop, started = asyncio.get_running_loop(), perf_counter()
         factory = loop.get_task_factory()
         loop.set_task_factory(self._begin)
@@ -301,7 +301,7 @@ class _Steps:
 
     @types.coroutine
     def rest(self, awaited: object) -> Generator[object, object, _HookOutcome]:
-        """Run the remaining steps after a step that waits for `awaited`."""
+        """Run the steps after a step that waits for `awaited`, until the function has ended."""
         while self.outcome is None:
             step: Callable[[Any], object] = self.work.send
             given: object = None
@@ -358,7 +358,7 @@ def blaming(plugin: str, what: str, *, passing: tuple[type[Exception], ...] = ()
 def inside(
     manager: AbstractContextManager[object], on_failure: Callable[[BaseException], None]
 ) -> Iterator[None]:
-    """Enter a plugin's context manager around a block; its errors do not affect the block."""
+    """Enter a plugin's context manager around a block; its errors are reported and not raised."""
     try:
         manager.__enter__()
     except Exception as error:  # noqa: BLE001 - foreign code

@@ -1,4 +1,4 @@
-"""Read-only views of the values that plugins receive, and plain values from their answers.
+"""Read-only views of the values that plugins receive, and plain copies of what plugins return.
 
 Structs are immutable, but the dicts and lists in them are not. A plugin receives these as
 `ReadOnlyDict` and `ReadOnlyList`, subclasses of dict and list. Thus no plugin can change a value
@@ -69,7 +69,7 @@ class ReadOnlyViews:
         self._newest: dict[type, tuple[object, object]] = {}
 
     def given(self, value: object) -> Any:  # noqa: ANN401 - as typed as what comes in
-        """Return the view of an argument; plugins that receive the same value share the view."""
+        """Return the read-only view of an argument; plugins given the same value share it."""
         kind: type = type(value)
         if (form := _form(kind)) is not msgspec.Struct:
             return value if form is object else self.view(value)
@@ -78,7 +78,7 @@ class ReadOnlyViews:
         return known[1]
 
     def view(self, value: Any) -> Any:  # noqa: ANN401 - as typed as what comes in
-        """Return the value with every dict and list inside it read-only."""
+        """Return the value with every dict and list inside the value made read-only."""
         kind: type = type(value)
         if kind in _AS_THEY_ARE:
             return value
@@ -107,7 +107,7 @@ class ReadOnlyViews:
         return views
 
     def plain(self, value: object) -> Any:  # noqa: ANN401 - as typed as what comes in
-        """Return the value with every read-only dict and list inside it replaced by a plain one."""
+        """Return the value with every read-only dict and list in it replaced by a plain one."""
         if type(value) in _SCALARS:
             return value
         if (known := self._values.get(id(value))) and (found := known()) is not None:

@@ -37,7 +37,7 @@ _CORE = f"{Path(__file__).resolve().parent.parent}{os.sep}"
 
 
 class Holder(msgspec.Struct, frozen=True):
-    """The plugin whose code runs, and the part that runs, such as "hook event" or "tool bash".
+    """A plugin and the part of it that is running, such as "hook event" or "tool bash".
 
     If `is_builtin` is set, stalls are only logged, because users can neither fix nor disable the
     plugin.
@@ -52,7 +52,7 @@ _Call = tuple[Holder, Clock]
 
 
 class Stalls:
-    """The detector of stalls of one App's event loop.
+    """The detector of plugin code that blocks one App's event loop for too long.
 
     The loop calls `report` when it runs again, with the plugin that blocked it and a message with
     the code location. A stall outside all known calls is only logged, since its plugin is unknown.
@@ -92,14 +92,14 @@ class Stalls:
             self._running[task] = before
 
     def close(self) -> None:
-        """Stop the detection."""
+        """Stop the detection of stalls, and end its thread."""
         self._closed.set()
         self._awake.set()
         if self._timer is not None:
             self._timer.cancel()
 
     def _wake(self, work: asyncio.Future[Any]) -> None:
-        """Start the timer and the thread when work begins or a user has answered."""
+        """Start the timer and the thread that detect stalls, when work begins or continues."""
         if self._timer is not None or self._closed.is_set():
             return
         loop = work.get_loop()
@@ -149,7 +149,7 @@ class Stalls:
                 log_stall("%s %s, and has not let go for %.0f s", who, text, held_s)
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> tuple[Holder | None, str] | None:
-        """Return the holder that blocks the loop, and a message with the code location.
+        """Return the plugin part that blocks the loop, and a message with the code location.
 
         Return None if the loop is idle or only waits for the processor. The holder is None if the
         blocking code is in no known call but in a library or a separate task.
@@ -168,7 +168,7 @@ class Stalls:
 
 
 class _RunningCall:
-    """A context manager for one call; a generator would add eight function calls per hook."""
+    """A context manager around one call of a plugin; a generator would add eight calls per hook."""
 
     def __init__(self, stalls: Stalls, task: asyncio.Task[object], holder: Holder) -> None:
         self._stalls, self._task, self._holder = stalls, task, holder
@@ -183,7 +183,7 @@ class _RunningCall:
 
 
 def log_stall(text: str, *facts: object) -> None:
-    """Log a stall that users do not see."""
+    """Log a stall of the event loop that users do not see."""
     import logging  # 2 ms that only a program in trouble pays
 
     logging.getLogger("pegboard.plugins").warning(text, *facts)

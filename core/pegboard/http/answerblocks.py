@@ -1,4 +1,4 @@
-"""The texts, reasoning and call arguments of a model's answer, each as a series of events."""
+"""The text, reasoning and tool-call arguments of a model's answer, each as a series of events."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ class AnswerBlock:
 
     @property
     def text(self) -> str:
-        """The text so far."""
+        """The text of the block so far."""
         return "".join(self.pieces)
 
     def start(self) -> StreamEvent:
@@ -95,7 +95,7 @@ class AnswerBlocks:
         self._begun = 0
 
     def write(self, kind: Literal["text", "reasoning"], text: str) -> Iterator[StreamEvent]:
-        """Yield the events of more text; end an open block of another kind first."""
+        """Yield the events for more text; first end an open block of a kind other than `kind`."""
         if self._open is None or self._open.kind != kind:
             yield from self.close()
             self._begun += 1
@@ -104,7 +104,7 @@ class AnswerBlocks:
         yield from self._open.add(text)
 
     def close(self) -> Iterator[StreamEvent]:
-        """Yield the end of the open block."""
+        """Yield the last event of the block that is open, if any."""
         if self._open is not None:
             opened, self._open = self._open, None
             yield opened.end(self._kept(opened.kind))

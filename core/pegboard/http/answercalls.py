@@ -10,7 +10,7 @@ from pegboard.providers import StreamEvent, ToolCall, ToolInputDelta, ToolInputE
 
 @dataclass(slots=True, kw_only=True)
 class _OpenCall:
-    """A call that is being streamed; `given` is the server's id, `id` the unique id.
+    """A tool call that is being streamed; `given` is the server's id for it, `id` the unique id.
 
     `again` means that a chunk has named another call at the same index, whose arguments follow.
     """
@@ -36,7 +36,7 @@ class _OpenCall:
 
 
 def unique_id(given: str, taken: Collection[str]) -> str:
-    """Return the server's id of a call, or a new id if it is missing or taken."""
+    """Return `given`, the server's id of a call, or a new id if it is empty or in `taken`."""
     if given and given not in taken:
         return given
     number = len(taken)
@@ -46,7 +46,7 @@ def unique_id(given: str, taken: Collection[str]) -> str:
 
 
 class AnswerCalls:
-    """The calls of one answer, in the order in which they first appeared.
+    """The tool calls of one answer, in the order in which the calls first appeared.
 
     Chunks belong to the call at their index. Some servers number every call 0 or give all calls the
     same id. There, a name that follows complete arguments starts another call. A call with no id,
@@ -61,7 +61,7 @@ class AnswerCalls:
         return bool(self._calls)
 
     def add(self, index: int | None, given: str, name: str, text: str) -> Iterator[StreamEvent]:
-        """Add a chunk of a call, and yield its events.
+        """Add a chunk of a call, and yield the events for this chunk.
 
         `index` is the call's number in the answer, None if the server gives none. `given` is the
         server's id of the call. `text` is a chunk of its arguments as JSON. Each string may be
@@ -85,7 +85,7 @@ class AnswerCalls:
                 yield ToolInputDelta(call.id, text)
 
     def end(self) -> Iterator[StreamEvent]:
-        """Yield the ends of all calls, and the calls; only for an answer that was not cut off."""
+        """Yield the last events of all calls; only for an answer that was not cut off."""
         for call in self._calls:
             if not call.name:
                 yield ToolInputStart(call.id, "")

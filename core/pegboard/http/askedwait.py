@@ -59,7 +59,7 @@ _EPOCH_MS = 1e12
 def asked_wait_s(
     headers: Mapping[str, str], status: int | None = None, text: str = ""
 ) -> float | None:
-    """Return the seconds after which a server asks to be retried, or None if it names none.
+    """Return the seconds after which a server wants a retry, or None if the server names none.
 
     `retry-after-ms` has precedence over `retry-after` (seconds, a span such as `1m30s`, or an HTTP
     date, RFC 9110 10.2.3), and both over the `text` of the error. For the status 429, the time when
@@ -116,7 +116,7 @@ def _unit_s(unit: str) -> float:
 
 
 def _iso(text: str) -> datetime | None:
-    """Parse an RFC 3339 time; return None for an invalid one, or one without a time zone."""
+    """Parse an RFC 3339 time; return None for an invalid time, or a time without a time zone."""
     try:
         date = datetime.fromisoformat(text.replace("UTC", "Z").replace(" Z", "Z"))
     except ValueError:

@@ -38,7 +38,7 @@ def tls_context(env: Mapping[str, str]) -> ssl.SSLContext:
 
 
 def unchecked_context() -> ssl.SSLContext:
-    """Return a TLS context that accepts any certificate; never send data over it."""
+    """Return a TLS context that accepts any certificate; never send data over its connections."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -46,7 +46,7 @@ def unchecked_context() -> ssl.SSLContext:
 
 
 def issuer_of(certificate: bytes) -> str:
-    """Return the name of the issuer of a DER certificate, or "" if it cannot be read."""
+    """Return the name of the issuer of a DER certificate, or "" if the name cannot be read."""
     try:
         _, whole = next(_items(certificate))
         _, signed = next(_items(whole))

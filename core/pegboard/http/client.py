@@ -50,7 +50,7 @@ class Client:
         self._tls: ssl.SSLContext | None = None
 
     async def send(self, url: str, headers: Mapping[str, str], body: bytes = b"") -> Connection:
-        """Send a request, and return the connection after the answer's head.
+        """Send a request, and return the connection once the response headers have arrived.
 
         A request with a body is a POST, else a GET. Call `release` to reuse the connection. The
         caller limits the time; cancelling closes the socket at once.
@@ -76,7 +76,7 @@ class Client:
         return connection
 
     def release(self, url: str, connection: Connection) -> None:
-        """Keep a connection for reuse; the rest of its answer is not read."""
+        """Keep a connection for reuse, and ignore the rest of its current response."""
         connection.leave()
         self._idle.append((self._origin(urlsplit(url)), connection))
         for _, surplus in self._idle[:-IDLE_LIMIT]:
@@ -130,7 +130,7 @@ class Client:
 
 
 async def _socket(origin: Origin, tls: ssl.SSLContext | None = None) -> Connection:
-    """Connect to the proxy if one applies, else to the server."""
+    """Connect to the proxy if a proxy applies to this origin, else to the server itself."""
     loop, proxy = asyncio.get_running_loop(), origin.proxy
     if proxy is None:
         _, connection = await loop.create_connection(
@@ -171,7 +171,7 @@ async def _secure(origin: Origin, tls: ssl.SSLContext) -> Connection:
 
 
 def _refused_by_proxy(proxy: "Proxy", host: str, status: int) -> Exception:
-    """Return the error for a status of a proxy; a missing login is not retried."""
+    """Return the error for a proxy's status code; a request without login is not repeated."""
     text = f"the {proxy} refuses the connection to {host} ({status})"
     if status == _LOGIN_WANTED:
         return ValueError(f"{text}: set {proxy.source} to http://NAME:PASSWORD@HOST:PORT")
@@ -188,7 +188,7 @@ async def untrusted_issuer(url: str, env: Mapping[str, str]) -> str:
 
 
 async def _issuer(origin: Origin) -> str:
-    """Return the issuer of an untrusted certificate; no request is sent to its server."""
+    """Return the issuer of a server's untrusted certificate; no request is sent to the server."""
     from pegboard.http.certificates import issuer_of, unchecked_context
 
     try:

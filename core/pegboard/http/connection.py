@@ -26,7 +26,7 @@ class BrokenAnswerError(ConnectionError):
 
 
 class Connection(asyncio.Protocol):
-    """A connected socket: call `send`, then `head`, then `read` until it returns nothing.
+    """A connected socket: call `send`, then `head`, then `read` until `read` returns nothing.
 
     Call `abort` to end an exchange that is not read to its end. `reusable` is whether the next
     request may be sent on this socket.
@@ -62,7 +62,7 @@ class Connection(asyncio.Protocol):
         return self._transport
 
     def send(self, head: bytes, body: bytes = b"") -> None:
-        """Start an exchange by sending a whole request."""
+        """Start an exchange: send a whole request."""
         self.status, self.headers, self.answered = 0, {}, False
         self._pieces.clear()
         self._buffered = self._unread = 0
@@ -71,7 +71,7 @@ class Connection(asyncio.Protocol):
         self.transport.writelines((head, body))
 
     async def head(self) -> None:
-        """Read until `status` and `headers` are known; the caller limits the time.
+        """Read until `status` and `headers` of the response are known, without a time limit.
 
         :raises OSError: when the connection breaks before that.
         """
@@ -81,7 +81,7 @@ class Connection(asyncio.Protocol):
             await self._wait()
 
     async def read(self) -> bytes:
-        """Return the next bytes of the body, or b"" at its end; the caller limits the time.
+        """Return the next bytes of the response body, or b"" at its end, without a time limit.
 
         :raises OSError: when the connection breaks before the end.
         """
@@ -98,14 +98,14 @@ class Connection(asyncio.Protocol):
         return content
 
     def leave(self) -> None:
-        """Ignore the rest of this answer; the socket is reusable once the rest has arrived."""
+        """Ignore the rest of this response; the socket is reusable once the rest has arrived."""
         self._draining, self._drained = True, 0
         self._pieces.clear()
         if not self._complete and self._transport:
             self._transport.resume_reading()
 
     def abort(self) -> None:
-        """Close the socket at once."""
+        """Close the socket at once, even in the middle of a response."""
         self._kept = False
         if self._transport:
             self._transport.abort()
@@ -141,7 +141,7 @@ class Connection(asyncio.Protocol):
         """Let asyncio close the socket, because the server will send no more."""
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Record that the socket is closed, and whether this ends or breaks the answer."""
+        """Record that the socket is closed, and whether this ends or breaks the response."""
         self._kept = False
         if self._head_is_there and exc is None and self._ends_with_connection():
             self._complete = True
@@ -151,13 +151,13 @@ class Connection(asyncio.Protocol):
         self._wake()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Store a header of the head; trailers (RFC 9110 6.5) are ignored."""
+        """Store a header of the response; ignore trailers after the body (RFC 9110 6.5)."""
         if self._head_is_there:
             return
         self.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
-        """Record the status and that the head is complete."""
+        """Record the status of the response, and that its headers are complete."""
         assert self._parser
         status = self._parser.get_status_code()
         if status not in _INFORMATIONAL:
@@ -167,7 +167,7 @@ class Connection(asyncio.Protocol):
             self._wake()
 
     def on_body(self, body: bytes) -> None:
-        """Store a chunk of the body."""
+        """Store a chunk of the response body."""
         self._unread = 0
         if self._draining:
             self._drained += len(body)
@@ -181,7 +181,7 @@ class Connection(asyncio.Protocol):
         self._wake()
 
     def on_message_complete(self) -> None:
-        """Record the end of the answer, or of a 1xx answer before it."""
+        """Record the end of the response, or of a 1xx response before it."""
         if not self._head_is_there:
             self.headers = {}
             return

@@ -1,4 +1,4 @@
-"""The common parts of wire formats: JSON, option names, and notes for unsupported media."""
+"""The common parts of the wire formats: JSON, option names, and notes for unsupported media."""
 
 import hashlib
 import json
@@ -22,7 +22,7 @@ encode_json = msgspec.json.Encoder().encode
 
 
 def snake_case(name: str) -> str:
-    """Convert an option's name to snake case, as servers write it: `reasoning_effort`."""
+    """Convert the name of an option to snake case, as in servers' APIs: `reasoning_effort`."""
     return _CAPITAL.sub(r"_\1", name).lower()
 
 
@@ -40,7 +40,7 @@ def decode_json(frame: bytes) -> Any:  # noqa: ANN401 - JSON from outside
 
 
 def forgiven(frame: bytes) -> str:
-    """Rewrite an invalid frame as valid JSON; this is slow.
+    """Rewrite a frame of invalid JSON as valid JSON; this is slow.
 
     The frame may have invalid UTF-8, lone surrogates, NaN and infinite numbers.
 
@@ -66,7 +66,7 @@ class SurrogatePairs:
         self._waiting = b""
 
     def join(self, frame: bytes) -> Iterator[bytes]:
-        """Yield the frames that are ready, in order."""
+        """Yield the frames that are complete, in order."""
         waiting, self._waiting = self._waiting, b""
         if waiting:
             first, second = _FIRST_HALF.search(waiting), _SECOND_HALF.search(frame)
@@ -80,14 +80,14 @@ class SurrogatePairs:
             yield frame
 
     def rest(self) -> Iterator[bytes]:
-        """Yield the frame that is held back, when no other follows."""
+        """Yield the frame that is held back, once it is known that no other frame follows."""
         if self._waiting:
             yield self._waiting
             self._waiting = b""
 
 
 def _number(text: str) -> float | str:
-    """Parse a number; return its text if it is too large."""
+    """Parse a number in JSON; return the number's text if it is too large."""
     number = float(text)
     if not isfinite(number):
         return text
@@ -95,12 +95,12 @@ def _number(text: str) -> float | str:
 
 
 def mapping_in(value: object) -> Mapping[str, Any]:
-    """Return the value if it is a JSON object, else an empty one."""
+    """Return the value if the value is a JSON object, else an empty object."""
     return value if isinstance(value, dict) else {}
 
 
 def count_in(counts: Mapping[str, Any], name: str) -> int:
-    """Return a token count if it is plausible, else 0."""
+    """Return the token count `name` if its value is plausible, else 0."""
     value = counts.get(name)
     if isinstance(value, bool) or not isinstance(value, int):
         return 0
@@ -108,14 +108,14 @@ def count_in(counts: Mapping[str, Any], name: str) -> int:
 
 
 def valid_id(given: str, pattern: re.Pattern[str], length: int) -> str:
-    """Return the id of a call, or a stable substitute if the provider would refuse the id."""
+    """Return `given`, the id of a call, or a stable substitute if the provider would refuse it."""
     return (
         given if pattern.fullmatch(given) else hashlib.sha256(given.encode()).hexdigest()[:length]
     )
 
 
 def media_kind(media: Media) -> str:
-    """Return image, pdf, audio, video, or the main type of another MIME type."""
+    """Return image, pdf, audio or video, or the main type of any other MIME type."""
     return "pdf" if media.mime == "application/pdf" else media.mime.partition("/")[0]
 
 
@@ -131,7 +131,7 @@ def media_inputs(model: Model) -> frozenset[str]:
 
 
 def note_instead(media: Media, kinds: Collection[str], mimes: Collection[str] = ()) -> str:
-    """Return the note that replaces media that the model cannot read, or "" if it can.
+    """Return the note that replaces media that the model cannot read, or "" for readable media.
 
     `kinds` are the kinds of media that the model reads. `mimes` are the MIME types that its
     provider accepts; () accepts all.

@@ -24,7 +24,7 @@ _SENTENCES = (
 
 
 def read_body(body: str, own: Callable[[Any], ErrorBody] | None = None) -> ErrorBody:
-    """Read the body of an error: JSON, an HTML page (by its title), or plain text."""
+    """Read an error response: JSON, which `own` may read, an HTML page (by its title), or text."""
     if re.match(_HTML, body, re.IGNORECASE):
         title = re.search(_TITLE, body, re.IGNORECASE)
         page = f"an HTML page titled {title[1].strip()!r}" if title else "an HTML page"
@@ -58,7 +58,7 @@ def _read(value: object, own: Callable[[Any], ErrorBody] | None) -> ErrorBody:
 
 
 def texts_of(body: str, found: ErrorBody) -> str:
-    """Return the strings in an error, one per line, without the request that servers repeat."""
+    """Return the strings in an error body and in `found`, what was read from it, one per line."""
     try:
         strings = [*_strings(json.loads(body))]
     except (ValueError, RecursionError):

@@ -31,11 +31,11 @@ Shape = Literal["events", "lines", "whole"]
 
 
 class UnknownEncodingError(BrokenAnswerError):
-    """The body is compressed in a way that the request did not allow."""
+    """A response body that is compressed in a way that the request did not allow."""
 
 
 class LineTooLongError(ValueError):
-    """An event or a line is longer than 16 MB."""
+    """An event or a line of a response that is longer than 16 MB."""
 
 
 class LineParser:
@@ -46,7 +46,7 @@ class LineParser:
         self._first = True
 
     def feed(self, content: bytes) -> list[bytes]:
-        """Add bytes and return the lines that are complete.
+        """Add received bytes and return the lines that are now complete.
 
         :raises LineTooLongError: when a line is longer than 16 MB.
         """
@@ -77,7 +77,7 @@ class LineParser:
 
 
 class EventParser:
-    """The parser of a stream into the `data` of its events, without comments and other fields.
+    """The parser of a response stream into the `data` of its events; it ignores other fields.
 
     `feed` takes the received bytes. `rest` returns the event at the end of the stream, because many
     servers omit the last blank line.
@@ -89,7 +89,7 @@ class EventParser:
         self._pending_cr = b""
 
     def feed(self, content: bytes) -> list[bytes]:
-        """Add bytes and return the events that are complete.
+        """Add received bytes and return the data of the events that are now complete.
 
         :raises LineTooLongError: when an event is longer than 16 MB.
         """
@@ -136,7 +136,7 @@ class EventParser:
 
 
 class EventStream:
-    """The body of an answer, split into the data of events, into lines, or kept whole.
+    """The body of a response, split into the data of events or into lines, or kept whole.
 
     `complete` is whether the server has sent its end marker, or the whole body has arrived. `head`
     is the start of the body.
@@ -153,7 +153,7 @@ class EventStream:
         self.head = b""
 
     async def read(self, limit_s: float, *, left_s: float | None = None) -> list[bytes]:
-        """Wait for events and return them, at least one; return [] at the end of the answer.
+        """Wait for events and return at least one event; return [] at the end of the response.
 
         Only events count as progress within `limit_s`. Comments and empty lines also count for the
         first `left_s` seconds, if given.
@@ -173,7 +173,7 @@ class EventStream:
         return events
 
     async def body(self, limit_bytes: int, limit_s: float) -> bytes:
-        """Return the rest of the body, up to a limit.
+        """Return the rest of the response body, up to a limit of bytes.
 
         :raises OSError: like `read`.
         """
@@ -243,7 +243,7 @@ def _as_it_is(content: bytes) -> bytes:
 
 
 def _lines(block: bytes) -> bytes:
-    """Return the joined data lines of an event.
+    """Return the joined data lines of an event in a response stream.
 
     The data of an event named `error` become the value of a field `error`, unless they have one.
     """

@@ -53,7 +53,7 @@ _HEADERS = {
 
 
 class Exchange:
-    """The requests to one endpoint, over sockets that stay open for the next request."""
+    """The requests to one endpoint, over sockets that stay open for later requests."""
 
     def __init__(self, endpoint: Endpoint, environ: Mapping[str, str], keys: Keys) -> None:
         self._endpoint = endpoint
@@ -65,7 +65,7 @@ class Exchange:
     async def events(
         self, wire: WireFormat, request: ModelRequest
     ) -> AsyncGenerator[StreamEvent, None]:
-        """Stream the events of the answer; closing the iterator closes the socket.
+        """Stream the events of the model's answer; closing this iterator closes the socket.
 
         :raises ProviderError: when the model cannot be asked or the answer breaks off.
         """
@@ -155,7 +155,7 @@ class Exchange:
             yield unquote(password)
 
     async def aclose(self) -> None:
-        """Close the idle sockets."""
+        """Close the idle sockets, which are open for later requests."""
         await self._client.aclose()
 
     def _leave(self, post: Post, connection: Connection, *, over: bool) -> None:
@@ -167,7 +167,7 @@ class Exchange:
     async def _post(
         self, post: Post, request: ModelRequest, refusals: Refusals, framing: Framing
     ) -> Connection:
-        """Send the request and return the connection after the answer's head."""
+        """Send the request, and return the connection once the response headers are there."""
         headers = dict(_HEADERS)
         if framing == "lines":
             headers["accept"] = "application/x-ndjson, application/json"
@@ -188,7 +188,7 @@ class Exchange:
 
 
 class _HTTPAnswer:
-    """One answer, from its head to its end."""
+    """One HTTP response with a model's answer, from its headers to the end of its body."""
 
     def __init__(self, reader: AnswerReader, refusals: Refusals, *, first_event_s: float) -> None:
         self.reader = reader
@@ -198,7 +198,7 @@ class _HTTPAnswer:
         self._pairs = SurrogatePairs()
 
     async def events(self, stream: EventStream, idle_s: float) -> AsyncGenerator[StreamEvent, None]:
-        """Yield the events of the body, and heartbeats until the first event.
+        """Yield the events in the response body, and heartbeats until the first event.
 
         Before the first event, comments and empty frames also count as progress, for a limited
         time.
@@ -227,7 +227,7 @@ class _HTTPAnswer:
                 yield event
 
     async def accepted(self, connection: Connection, framing: Framing) -> EventStream:
-        """Return the stream of an answer; raise for any other response of the server."""
+        """Return the event stream of a response with an answer; raise for any other response."""
         status, headers = connection.status, connection.headers
         content_type = headers.get("content-type", "").lower()
         try:
@@ -265,7 +265,7 @@ class _HTTPAnswer:
     async def _frames(
         self, stream: EventStream, idle_s: float, *, left_s: float | None = None
     ) -> list[bytes]:
-        """Return the data of the next events, or [] when the answer is over.
+        """Return the data of the next events, or [] once the answer has ended.
 
         Once the model has finished, only token counts can be missing. A failure of the connection
         then ends the answer without an error.
@@ -289,7 +289,7 @@ class _HTTPAnswer:
         return frames
 
     def _broken_off(self, stream: EventStream) -> ProviderError:
-        """Return the error for a body that ends too early.
+        """Return the error for a response body that ends too early.
 
         It tells apart an empty body, an HTML page, and an answer that broke off.
         """
@@ -306,7 +306,7 @@ class _HTTPAnswer:
                 yield from self.read(whole, stream)
 
     def read(self, frame: bytes, stream: EventStream) -> Iterable[StreamEvent]:
-        """Yield the events of a frame, or nothing for a frame after the answer's end."""
+        """Yield the events in a frame, or nothing for a frame after the end of the answer."""
         over = self.reader.finished
         try:
             for event in self.reader.read(frame):
@@ -335,7 +335,7 @@ async def _until_done(task: "asyncio.Task[Any]") -> AsyncGenerator[Heartbeat, No
 
 
 def _shape(content_type: str, framing: Framing) -> Shape:
-    """Return how the body is split: by its content type, else by the wire format."""
+    """Return how the response body is split, by its content type, else by the wire format."""
     if "event-stream" in content_type:
         return "events"
     if framing == "lines" or any(mark in content_type for mark in _LINES):

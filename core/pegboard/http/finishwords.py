@@ -38,7 +38,7 @@ Zhipu (`sensitive`, `network_error`), DeepSeek (`insufficient_system_resource`),
 
 
 def finish_of(word: object) -> tuple[FinishReason, str]:
-    """Return the finish reason for a server's word, and a note for the user or "".
+    """Return the finish reason for the word of a server, and a note for the user or "".
 
     An answer that ends with an error may be requested again. An answer that ends for an unknown
     reason is accepted with a warning.

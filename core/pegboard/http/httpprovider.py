@@ -60,7 +60,7 @@ class HttpProvider:
 
     @property
     def env(self) -> Sequence[str]:
-        """The variables that may contain the key."""
+        """The environment variables that may contain the API key."""
         return self.endpoint.env
 
     def models(self) -> Sequence[Model]:
@@ -68,13 +68,13 @@ class HttpProvider:
         return tuple(self._model(model_id) for model_id in self.endpoint.models)
 
     def resolve(self, model_id: str) -> Model | None:
-        """Return the model with this id, or None if the provider has only listed models."""
+        """Return the model with this id; None for an unlisted model of a `strict` endpoint."""
         if not model_id or (self.endpoint.strict and model_id not in self.endpoint.models):
             return None
         return self._model(model_id)
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
-        """Stream the events of the answer; closing the iterator closes the socket.
+        """Stream the events of the model's answer; closing this iterator closes the socket.
 
         :raises ProviderError: when the model cannot be asked or the answer breaks off.
         """
@@ -84,12 +84,12 @@ class HttpProvider:
         return self._exchange.events(self._wire(request.model), self._whole(request))
 
     async def aclose(self) -> None:
-        """Close the idle sockets."""
+        """Close the idle sockets, which are open for later requests."""
         if self._exchange:
             await self._exchange.aclose()
 
     def _whole(self, request: ModelRequest) -> ModelRequest:
-        """Add the options and headers of the provider's configuration to a request."""
+        """Add the options and headers from the provider's configuration to a request."""
         headers = {**self.endpoint.headers, **request.model.headers, **request.headers}
         options = {**self.endpoint.options, **request.options}
         return replace(request, headers=headers, options=options)

@@ -1,4 +1,4 @@
-"""The key of a provider that requires one, and advice on how to set it."""
+"""The API key of a provider that requires a key, and advice on how to set the key."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ async def required_key(
 
 
 def key_advice(provider_id: str, env: Sequence[str] = (), *, refused: Key | None = None) -> str:
-    """Return how to set a provider's key, or replace a refused one, without a full stop."""
+    """Return how to set a provider's key, or to replace a refused key, without a full stop."""
     option = f"set `provider.{provider_id}.options.apiKey` in your configuration"
     variables = f"set {' or '.join(env)}, or " if env else ""
     advice = f"`pegboard auth login {provider_id}` saves one; or {variables}{option}"

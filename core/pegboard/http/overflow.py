@@ -1,4 +1,4 @@
-"""The error texts with which servers reject a request longer than the model's window."""
+"""The error texts with which servers reject a request that is longer than a model's window."""
 
 import re
 from collections.abc import Mapping

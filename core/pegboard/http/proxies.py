@@ -26,14 +26,14 @@ class Proxy(msgspec.Struct, frozen=True):
 
     @property
     def headers(self) -> list[str]:
-        """The header line with the login, or [] without one."""
+        """The header line with the proxy's user name and password, or [] if the proxy has none."""
         if not self.login:
             return []
         return [f"proxy-authorization: Basic {base64.b64encode(self.login.encode()).decode()}"]
 
     @property
     def url(self) -> str:
-        """The URL of the proxy, with the login."""
+        """The URL of the proxy, including its user name and password."""
         name, colon, password = self.login.partition(":")
         login = f"{quote(name, '')}{colon}{quote(password, '')}@" if self.login else ""
         return f"http://{login}{self._place}"
@@ -43,7 +43,7 @@ class Proxy(msgspec.Struct, frozen=True):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     def __str__(self) -> str:
-        """Return the address and the source, without the login."""
+        """Return the address and the source of the proxy, without its user name and password."""
         return f"proxy {self._place} of {self.source}"
 
 
@@ -93,7 +93,7 @@ def _address(host: str) -> IPv4Address | IPv6Address | None:
 
 
 def _names(entry: str, scheme: str, host: str, port: int) -> bool:
-    """Return whether an entry of `NO_PROXY` matches the host, its network or a parent domain."""
+    """Return whether an entry of `NO_PROXY` names the host, its network or a parent domain."""
     for_scheme, colons, rest = entry.rpartition("://")
     if colons and for_scheme not in (scheme, "all"):
         return False

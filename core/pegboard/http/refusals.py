@@ -55,7 +55,7 @@ _SECRET_HEADERS = ("set-cookie", "authorization", "proxy-authorization")
 
 
 class Refusals:
-    """The maker of errors for one endpoint.
+    """The maker of error objects for the failed requests to one endpoint.
 
     `meanings` are regular expressions that recognise this server's error texts. `tools` are the
     tools of the request; an error may name one with an invalid schema. `read_error` reads errors in
@@ -81,7 +81,7 @@ class Refusals:
         self._read_error = read_error
 
     def refused(self, status: int, headers: Mapping[str, str], body: str) -> ProviderError:
-        """Return the error for an HTTP status other than 200."""
+        """Return the error for a response with an HTTP status other than 200."""
         body = self._hidden(body)
         return self._refused(status, headers, body, read_body(body, self._read_error))
 
@@ -124,7 +124,7 @@ class Refusals:
         return ToolSchemaError(text, tools=tools, keyword=keyword, **facts)
 
     def moved(self, status: int, headers: Mapping[str, str]) -> ProviderError:
-        """Return the error for a redirect, which is not followed because it would leak the key."""
+        """Return the error for a redirect, which is not followed as it would leak the API key."""
         target = self._hidden(headers.get("location", "nowhere"))
         return ProviderError(
             f"{self._id}: the server sends the request on to {target}, which is not followed; "
@@ -174,15 +174,15 @@ class Refusals:
         return ProviderError(text, provider_id=self._id, retryable=retryable)
 
     def late(self, what: str) -> ProviderError:
-        """Return the error for an answer that did not begin in time."""
+        """Return the error for an answer that did not begin within the time limit."""
         return self.broken(f"{what}; a higher `provider.{self._id}.options.timeout_s` allows more")
 
     def silent(self, what: str) -> ProviderError:
-        """Return the error for an answer that paused too long."""
+        """Return the error for an answer in which a pause exceeded the time limit."""
         return self.broken(f"{what}; a higher `stream_idle_timeout_s` allows more")
 
     def unreachable(self, url: SplitResult, error: OSError) -> ProviderError:
-        """Return the error for a failed connection.
+        """Return the error for a connection that could not be made.
 
         An untrusted certificate is not retried, nor is a closed port of this machine.
         """
@@ -208,7 +208,7 @@ class Refusals:
         return without_values(text, self._secrets)
 
     def _passes(self, status: int, texts: str, *, waits: bool) -> bool | None:
-        """Return whether a retry may help, or None if the texts of the error do not tell.
+        """Return whether a retry may help, or None if the error's texts do not tell.
 
         The caller then decides by the status. `waits` is whether the server names a time to wait.
         """
@@ -232,7 +232,7 @@ def says(text: str, meaning: Meaning) -> bool:
 
 
 def _is_refused(error: OSError) -> bool:
-    """Return whether every address of the host refused; asyncio joins their messages."""
+    """Return whether the host refused the connection at all its addresses."""
     tried = str(error).count("[Errno ")
     refused = str(error).count(f"[Errno {errno.ECONNREFUSED}]")
     return isinstance(error, ConnectionRefusedError) or 0 < tried == refused

@@ -21,14 +21,14 @@ _CUT = "its content ends too early or is damaged"
 
 
 class SentMedia:
-    """The media of the requests to one provider, and which of them it accepted or refused."""
+    """The media of the requests to one provider, and which of the media the provider accepted."""
 
     def __init__(self) -> None:
         self._taken: set[int] = set()
         self._refused: dict[int, str] = {}
 
     def prepared(self, request: ModelRequest, limits: MediaLimits) -> ModelRequest:
-        """Return the request with media that the provider accepts.
+        """Return the request with only the media that the provider accepts.
 
         Each image and PDF gets the MIME type of its content. Media that cannot be decoded, exceed
         the limits or were refused before are replaced by a note. This decodes base64, so call it in
@@ -52,7 +52,7 @@ class SentMedia:
         return _with_media(request, changed) if found else request
 
     def without(self, request: ModelRequest, error: ProviderError) -> ModelRequest | None:
-        """Return the request without the media that may have caused the error.
+        """Return the request without the media that may have caused the error, or None.
 
         These are the media that the provider has never accepted. If it has accepted all media
         before, all are removed. The result is None for errors that are not about media.
@@ -150,7 +150,7 @@ def _fitting(media: Media, limits: MediaLimits) -> Media | str:
 
 
 def _reason(facts: MediaContent, limits: MediaLimits, size: int) -> str:
-    """Return why the provider would refuse the content, or "" if it would accept it."""
+    """Return why the provider would refuse an image or PDF, or "" if it would accept the file."""
     most = limits.pdf_bytes if facts.mime == "application/pdf" else limits.image_bytes
     if most and size > most:
         return f"it has {size:,} bytes in base64, and the provider takes {most:,}"

@@ -32,7 +32,7 @@ _WORDS = ("not", "if", "contains", "pattern", "format", "default", "type", "requ
 def refused_tools(
     texts: str, tools: Sequence[ToolDefinition], *, body: str = ""
 ) -> tuple[str, ...]:
-    """Return the names of the tools whose schema the error rejects.
+    """Return the names of the tools with a schema that the provider's error rejects.
 
     An error gives a tool's name, or its index in the request. `texts` are the strings in the error,
     and `body` is the error as JSON. `tools` are the tools of the request, in order. The result has

@@ -21,7 +21,7 @@ def _nothing(model_id: str) -> ModelFacts:  # noqa: ARG001 - in the place of one
 
 
 class KeyCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """The test of a key: a GET that costs nothing and fails with a wrong key.
+    """The test of an API key: a GET request that costs nothing, and fails with a wrong key.
 
     `path` is relative to the server's URL. The key is sent in the header `header` after `prefix`;
     `headers` are sent too.
@@ -34,7 +34,7 @@ class KeyCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """The address of a server and its facts.
+    """The address of a model server, and facts about the server.
 
     `env` are the variables that may contain the key; without them no key is needed. `key_check` is
     the test of a key in `pegboard auth login`, None if there is none. `url_env` is a variable with
@@ -78,7 +78,7 @@ class Post(msgspec.Struct, frozen=True):
 
 
 class ErrorFrameError(Exception):
-    """The error for a frame that reports the failure of the answer; `error` is its content."""
+    """The error for a frame that reports the failure of an answer; `error` is its content."""
 
     def __init__(self, error: object) -> None:
         super().__init__(str(error))
@@ -98,11 +98,11 @@ class ErrorBody(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AnswerReader(Protocol):
-    """The reader of one answer's frames: data of events, lines, or one whole JSON body."""
+    """The reader of the frames of one answer: event data, lines, or one whole JSON body."""
 
     @property
     def finished(self) -> bool:
-        """Whether the model has finished; later failures are ignored.
+        """Whether the model has finished its answer; later failures are then ignored.
 
         A stream of frames that ends while this is false is a failure. For an answer that is one
         JSON body it is not asked.
@@ -110,7 +110,7 @@ class AnswerReader(Protocol):
         ...
 
     def read(self, frame: bytes) -> Iterable[StreamEvent]:
-        """Yield the events of the next frame.
+        """Yield the events that are in the next frame.
 
         :raises ValueError: when it cannot be decoded.
         :raises ErrorFrameError: when it reports that the answer has failed.
@@ -118,7 +118,7 @@ class AnswerReader(Protocol):
         ...
 
     def end(self) -> Iterable[StreamEvent]:
-        """Yield the last events, with the `StreamFinish`, when no frame follows."""
+        """Yield the last events, with the `StreamFinish`, when the answer has no further frame."""
         ...
 
 
@@ -127,7 +127,7 @@ Fetch = Callable[[str], Awaitable[bytes]]
 
 
 async def _nothing_before(request: ModelRequest, post: Post, fetch: Fetch) -> None:
-    """Do nothing before a request."""
+    """Do nothing before a request: the default of `WireFormat.before`."""
 
 
 def _never(request: ModelRequest, reader: AnswerReader) -> ModelRequest | None:  # noqa: ARG001
@@ -135,7 +135,7 @@ def _never(request: ModelRequest, reader: AnswerReader) -> ModelRequest | None: 
 
 
 class MediaLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """The limits of a provider's media; 0 is no limit.
+    """The limits of the images and PDFs that a provider accepts; 0 means no limit.
 
     `image_bytes` and `pdf_bytes` count base64, as providers do. `side` is the longest side in
     pixels, and `side_of_many` the same in a request with more than 20 images. `images` are the

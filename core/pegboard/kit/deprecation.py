@@ -1,4 +1,4 @@
-"""Deprecated names and functions, which warn when they are used."""
+"""Deprecated names and functions, which warn when a program uses them."""
 
 import functools
 import warnings
@@ -20,7 +20,7 @@ def warn_of(name: str, goes_in: str, instead: str, *, level: int = 3) -> None:
 
 
 def deprecated(goes_in: str, *, instead: str) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
-    """Return a decorator for a function that the release `goes_in` removes."""
+    """Return a decorator for a function that will be removed in the release `goes_in`."""
 
     def marked(function: Callable[_P, _T]) -> Callable[_P, _T]:
         @functools.wraps(function)

@@ -43,13 +43,13 @@ class HostPattern(msgspec.Struct, frozen=True):
         return f"{'*.' if self.below else ''}{host}{port}"
 
     def allows(self, host: str, port: int) -> bool:
-        """Return whether the pattern matches this port and host (in the form of `known_host`)."""
+        """Return whether the pattern matches this host (in the form of `known_host`) and port."""
         if port != self.port if self.port else port not in WEB_PORTS:
             return False
         return host.endswith(f".{self.host}") if self.below else host == self.host
 
     def overlap(self, other: "HostPattern") -> "HostPattern | None":
-        """Return the pattern of the hosts that both match, or None if there are none."""
+        """Return the pattern of the hosts that both patterns match, or None for no such hosts."""
         narrow, wide = sorted((self, other), key=lambda each: (each.below, -len(each.host)))
         fits = narrow == msgspec.structs.replace(wide, port=narrow.port) or (
             wide.below and narrow.host.endswith(f".{wide.host}")
@@ -63,7 +63,7 @@ class HostPattern(msgspec.Struct, frozen=True):
 
 
 def host_pattern(text: str) -> HostPattern:
-    """Parse a host pattern of the configuration.
+    """Parse a pattern of hosts in the configuration.
 
     :raises ConfigError: when it is invalid.
     """
@@ -142,7 +142,7 @@ def is_literal(host: str) -> bool:
 
 
 def tightened(said: Network, limit: Network) -> Network:
-    """Return the hosts that the setting `said` and the setting `limit` both allow.
+    """Return the hosts that both the setting `said` and the setting `limit` allow.
 
     Return False if no host is allowed by both.
 

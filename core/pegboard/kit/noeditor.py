@@ -1,4 +1,4 @@
-"""The editor for tools' processes, which have no terminal: it fails at once with advice."""
+"""The editor for tools' processes, which have no terminal: the editor fails at once with advice."""
 
 import sys
 

@@ -19,26 +19,26 @@ class HttpResponse:
 
     @property
     def status(self) -> int:
-        """The HTTP status."""
+        """The HTTP status code."""
         return self._answer.status_code
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """The headers; their names are case-insensitive."""
+        """The response headers; their names are case-insensitive."""
         return self._answer.headers
 
     @property
     def content(self) -> bytes:
-        """The whole body."""
+        """The whole response body as bytes."""
         return self._answer.content
 
     @property
     def text(self) -> str:
-        """The whole body as text, in the encoding of the headers, or else UTF-8."""
+        """The whole body as text, in the encoding that the headers name, or else in UTF-8."""
         return self._answer.text
 
     def json(self) -> Any:  # noqa: ANN401 - what the server said
-        """Return the body as JSON.
+        """Return the value of the JSON body.
 
         :raises ServerError: when it is not JSON.
         """
@@ -55,7 +55,7 @@ class HttpResponse:
             raise ServerError(text, status=self.status)
 
     async def lines(self) -> AsyncIterator[str]:
-        """Yield the lines of a streamed body as they arrive.
+        """Yield the lines of a streamed body as the lines arrive.
 
         :raises ServerUnreachableError: when the connection breaks off.
         """
@@ -65,7 +65,7 @@ class HttpResponse:
 
 
 class Http(Protocol):
-    """An HTTP client; redirects are followed.
+    """An HTTP client that follows redirects.
 
     `json` is sent as JSON, `content` unchanged. `timeout_s` limits connecting and each pause.
     """
@@ -119,7 +119,7 @@ class PluginHttp:
         return self._client.is_closed
 
     async def aclose(self) -> None:
-        """Close the connections."""
+        """Close all connections."""
         await self._client.aclose()
 
     async def request(
@@ -143,7 +143,7 @@ class PluginHttp:
         timeout_s: float = 30.0,
         **facts: Any,  # noqa: ANN401 - those of `Http`
     ) -> AsyncIterator[HttpResponse]:
-        """Send a request and enter its response."""
+        """Send a request and enter the response, whose body is streamed."""
         with _reached():
             opened = self._client.stream(method, url, timeout=timeout_s, **facts)
             answer = await opened.__aenter__()

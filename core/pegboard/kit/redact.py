@@ -187,7 +187,7 @@ def child_env(env: Mapping[str, str], *, secrets: Iterable[str] = ()) -> dict[st
 
 
 def without_secrets(env: Mapping[str, str], secrets: Iterable[str] = ()) -> dict[str, str]:
-    """Return the variables without those that `child_env` removes, for a program of the user."""
+    """Return the variables for a program of the user, without secrets and Pegboard's settings."""
     hidden = {name.upper() for name in secrets}
     return {
         name: value

@@ -9,7 +9,7 @@ LONGEST_MEANT = 200
 
 
 def nearest_names(name: str, known: Iterable[str], *, limit: int = 3) -> tuple[str, ...]:
-    """Return the known names that are most similar to this name, best first."""
+    """Return at most `limit` known names that are most similar to this name, best first."""
     if len(name) > LONGEST_MEANT:
         return ()
     from difflib import SequenceMatcher, get_close_matches  # 8 ms that only a mistake costs
@@ -22,6 +22,6 @@ def nearest_names(name: str, known: Iterable[str], *, limit: int = 3) -> tuple[s
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
-    """Return "; did you mean NAME?" for the most similar name, or else `otherwise`."""
+    """Return "; did you mean NAME?" for the most similar name in `known`, or else `otherwise`."""
     nearest = nearest_names(name, known, limit=1)
     return f"; did you mean {nearest[0]}?" if nearest else otherwise

@@ -42,7 +42,7 @@ class _ThreadOutcome(AbstractContextManager["_ThreadOutcome"]):
 
 
 class Threads:
-    """A pool of daemon threads; an abandoned call keeps its thread until the call ends.
+    """A pool of daemon threads; a call that nobody waits for keeps its thread until it ends.
 
     When the interpreter exits, it joins the threads of `asyncio.to_thread`, so one hung plugin
     would block the exit for ever. It does not join daemon threads.
@@ -95,7 +95,7 @@ class Threads:
             self._idle.append(jobs)
 
     def close(self) -> None:
-        """End the idle threads; a busy thread ends after its call."""
+        """End the idle threads now, and each busy thread after its current call."""
         self._closed = True
         while self._idle:
             self._idle.pop().put(None)
@@ -116,7 +116,7 @@ async def run_in_thread(function: Callable[[], _T], *, name: str) -> _T:
 
 
 class LoopCalls:
-    """Calls from worker threads to the event loop in which this object was created."""
+    """The calls from worker threads to the event loop in which this object was created."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -149,7 +149,7 @@ class LoopCalls:
             self._waits.discard(future)
 
     def soon(self, call: Callable[[], None]) -> None:
-        """Run `call` in the loop's thread: at once if this is that thread, else soon."""
+        """Run `call` in the loop's thread: at once if the caller is in this thread, else soon."""
         if self.is_inside:
             call()
         elif not self._loop.is_closed():
@@ -161,7 +161,7 @@ class LoopCalls:
         return asyncio._get_running_loop() is self._loop  # noqa: SLF001 - the public one raises
 
     def cancel(self) -> None:
-        """Cancel all current and future waits."""
+        """Cancel all current and future calls of `wait`."""
         self._cancelled = True
         for each in tuple(self._waits):
             each.cancel()
@@ -187,7 +187,7 @@ async def shield(work: Coroutine[Any, Any, _T]) -> _T:
 
 @asynccontextmanager
 async def closing(source: AsyncIterator[object]) -> AsyncIterator[None]:
-    """Close a foreign iterator at the end of the block, if it has `aclose`."""
+    """Close an iterator of other code at the end of the block, if the iterator has `aclose`."""
     try:
         yield
     finally:

@@ -28,7 +28,7 @@ _ANY = {toolhooks.permission_ask.__name__: False, modelhooks.chat_messages_trans
 
 
 def hooks_of_source(each: Registrant, imports: Imports) -> tuple[Specs, bool]:
-    """Return the hooks that a plugin's source names, and whether all of it could be read.
+    """Return the hooks that a plugin's source names, and whether all of the source could be read.
 
     Each hook is marked as required if the source marks it so. The source is not run, so a hook that
     only a comment names counts too. If part of the source cannot be read, the result also contains
@@ -52,7 +52,7 @@ def names_hook(each: Registrant, spec: Callable[..., object]) -> bool:
 
 
 def _named(content: bytes, *, is_source: bool) -> Iterator[tuple[str, bool]]:
-    """Yield each hook that a file names, and whether it is required.
+    """Yield each hook that a file names, and whether the file marks the hook as required.
 
     In a compiled file, all hooks count as required if the file contains the word `required`.
     """
@@ -101,7 +101,7 @@ def _read(path: Path) -> tuple[bytes | None, bool]:
 
 
 def _origin(module: str) -> Path | None:
-    """Return the file of a module with a dotted name, without importing its parent packages."""
+    """Return the file of the module with this dotted name, without importing parent packages."""
     top, *rest = module.split(".")
     try:
         spec = importlib.util.find_spec(top)

@@ -1,4 +1,4 @@
-"""The plugins that an App finds before it imports any, and the reasons not to import some."""
+"""The plugins that an App finds before it imports any, and the reasons not to import a plugin."""
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -54,7 +54,7 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
     on_failure: Callable[[PluginFailed], None]
 
     def candidates(self, imports: Imports) -> list[Registrant]:
-        """Return all plugins that can be loaded; `imports` lets plugin files import one another."""
+        """Return all plugins that can be loaded; `imports` lets plugin files import each other."""
         tables = self.config.plugins
         found = [
             *self._distributions(),
@@ -69,7 +69,7 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
     def project(
         self, decision: Decision, imports: Imports, others: Sequence[Registrant]
     ) -> list[Registrant]:
-        """Return the plugins in the project's files that the decision allows, except `others`."""
+        """Return the plugins of the project that the trust decision allows, except `others`."""
         builtin = {each.name for each in others if each.origin == "builtin"}
         found = _from_project(decision, imports, others)
         return [self._settled(each, builtin) for each in found]
@@ -92,7 +92,7 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
                 )
 
     def _users(self, imports: Imports) -> list[Registrant]:
-        """Return the plugins in the user's files and those that the configuration names."""
+        """Return the plugins in the user's files and the plugins that the configuration names."""
         users = _with_neighbours(user_code(self.places.config), imports)
         for entry in self.config.plugin_paths:
             users += _from_path(self.directory / entry, self.decision, imports)
@@ -114,7 +114,7 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
     def tables_of_none(self, found: Sequence[Registrant]) -> Iterator[PluginProblem]:
-        """Yield a problem for each settings table that belongs to no plugin."""
+        """Yield a problem for each configured settings table that belongs to no plugin."""
         tables = {each.table for each in found}
         if (self.config.mcp or self.config.project_mcp) and "mcp" not in tables:
             text = "nothing starts these servers; `pip install pegboard-mcp` adds what does"
@@ -175,7 +175,7 @@ def _with_neighbours(files: Sequence[CodeFile], imports: Imports) -> list[Regist
 
 
 def _from_path(path: Path, decision: Decision, imports: Imports) -> Iterator[Registrant]:
-    """Yield the plugins of one entry of `plugin_paths`.
+    """Yield the plugins of one path in the setting `plugin_paths`.
 
     Project files are covered by the decision on trust and not read again, because a file may have
     changed since the decision.

@@ -1,4 +1,4 @@
-"""The discovery of plugins in installed distributions, and their import.
+"""The discovery of plugins in installed distributions, and the import of plugins.
 
 The metadata of a distribution names the versions of Pegboard that it needs.
 """
@@ -95,7 +95,7 @@ class PluginProblem(msgspec.Struct, frozen=True):
 
     @property
     def named(self) -> str:
-        """The text, preceded by the plugin's name unless the text contains the name."""
+        """The problem's text, with the plugin's name in front unless the text contains the name."""
         return self.text if self.plugin in self.text else f"{self.plugin}: {self.text}"
 
 
@@ -138,12 +138,12 @@ def attempt(load: Callable[[], _T], where: str = "", *, file: str = "") -> _T | 
 
 
 class _ImportLimitError(BaseException):
-    """The end of an import that takes too long; no `except Exception` catches it."""
+    """The error for an import that takes too long; no `except Exception` catches it."""
 
 
 @contextmanager
 def _limited() -> Iterator[None]:
-    """Raise in the block when it takes longer than `IMPORT_LIMIT_S`.
+    """Raise an error in the block if the block takes longer than `IMPORT_LIMIT_S`.
 
     There is no limit outside the main thread, or if other code uses the alarm signal.
     """
@@ -209,7 +209,7 @@ def marked(plugin: object) -> Iterator[tuple[str, Callable[..., object]]]:
 
 
 def owned(plugin: object, fits: Callable[[object], bool]) -> Iterator[tuple[str, Any]]:
-    """Yield name and value of each matching object that the module defines itself, each once."""
+    """Yield name and value of each object, once, that the module itself defines and that `fits`."""
     if not isinstance(plugin, ModuleType):
         return
     seen: set[int] = set()
@@ -221,12 +221,12 @@ def owned(plugin: object, fits: Callable[[object], bool]) -> Iterator[tuple[str,
 
 
 def is_provider(value: object) -> bool:
-    """Return whether the object's class has a provider's methods; no property of it is run."""
+    """Return whether the class of the object has the methods of a provider; runs no property."""
     return all(callable(getattr(type(value), name, None)) for name in ("stream", "resolve"))
 
 
 def is_marked(plugin: object, name: str) -> bool:
-    """Return whether the attribute is a function that carries `@hookimpl`."""
+    """Return whether the plugin's attribute `name` is a function marked with `@hookimpl`."""
     if isinstance(plugin, ModuleType):
         static = vars(plugin).get(name)  # a tenth of the time of the other
     else:
@@ -258,7 +258,7 @@ def load_module(name: str) -> object | PluginProblem:
 
 
 def load_file(file: CodeFile, imports: Imports) -> object | PluginProblem:
-    """Run a file as a module and return the module, or a problem with the failing line."""
+    """Run a file as a module and return this module, or a problem that names the failing line."""
     where = str(file.path) if file.kind == "plugin" else ""
     if file.error:
         return PluginProblem("import", "", f"{file.path}: {file.error}")
@@ -332,7 +332,7 @@ def _normalised(name: str) -> str:
 
 
 def _parsed(text: str, group: str) -> Iterator[tuple[str, str]]:
-    """Yield the names and values of one section, without the extras in brackets."""
+    """Yield the names and values in a section of `entry_points.txt`, without extras in brackets."""
     if f"[{group}]" not in text:
         return
     inside = False

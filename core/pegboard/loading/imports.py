@@ -1,4 +1,4 @@
-"""The import of plugin files from their content, and of one file by another."""
+"""The import of plugin files from their recorded content, and of one plugin file by another."""
 
 import builtins
 import os
@@ -26,7 +26,7 @@ class Imports:
         self._modules: dict[Path, ModuleType] = {}
 
     def add(self, files: Iterable[CodeFile]) -> None:
-        """Add files; a path that is already known keeps its recorded content."""
+        """Add files that may be imported; a path that is known keeps its recorded content."""
         for file in files:
             self._files.setdefault(file.path, file)
 
@@ -75,7 +75,7 @@ class Imports:
                 self._forget(file.path)
 
     def close(self) -> None:
-        """Remove all modules from `sys.modules`, so that they can be freed."""
+        """Remove all modules of plugin files from `sys.modules`, so that they can be freed."""
         for path in tuple(self._modules):
             self._forget(path)
 
@@ -84,7 +84,7 @@ class Imports:
 
 
 class _Importer:
-    """The `__import__` function of one plugin file."""
+    """The function `__import__` for the code of one plugin file."""
 
     def __init__(self, imports: Imports, file: CodeFile) -> None:
         self._imports = imports
@@ -98,7 +98,7 @@ class _Importer:
         fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> ModuleType:
-        """Import like Python, and if no such module is installed, from the file's own folder."""
+        """Import like Python; import a module that Python does not find from the file's folder."""
         if level:
             return self._find(self._folder(level), name, fromlist or ())
         try:

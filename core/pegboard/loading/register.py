@@ -34,7 +34,7 @@ class PluginChange(NamedTuple):
 
 
 class PluginInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """The facts about one plugin that lists show to users.
+    """The description of one plugin, as lists of plugins show it to users.
 
     `table` is the name of the plugin's settings. `location` is its file or import name.
     `distribution` is the package that installed it. A `blocked` plugin was not imported, and
@@ -66,7 +66,7 @@ RESERVED = frozenset({EDIT, READ, "external_directory", "doom_loop"})
 
 
 class Register:
-    """The plugins of one App: `load` imports them, and `collect_tools` sets `tools`."""
+    """The register of an App's plugins: `load` imports them, and `collect_tools` sets `tools`."""
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
@@ -104,11 +104,11 @@ class Register:
 
     @property
     def infos(self) -> tuple[PluginInfo, ...]:
-        """The facts about all plugins that were found, oldest first, loaded or not."""
+        """The descriptions of all plugins that were found, oldest first, loaded or not."""
         return tuple(self._info(each) for each in self._plugins)
 
     def absent(self, spec: Callable[..., object]) -> str:
-        """Return the unloaded plugins whose module names the hook, as text with reasons."""
+        """Return, as text, the plugins that name the hook but are not loaded, and the reasons."""
         from pegboard.loading.absent import names_hook  # nobody else pays for it
 
         return "".join(
@@ -138,7 +138,7 @@ class Register:
         return tuple(replace(self._info(each), error=each.forbidden) for each in found)
 
     async def reload(self, decision: Decision, config: Config) -> PluginChange:
-        """Load the hooks and tools of the project's files again, if the decision allows it.
+        """Load the hooks and tools of the project's files again, if the trust decision allows it.
 
         Running calls finish with the old plugins. If a file can no longer be imported, its old
         plugin stays.
@@ -169,7 +169,7 @@ class Register:
         others: Sequence[Registrant],
         before: Sequence[Registrant] = (),
     ) -> None:
-        """Import and register the found plugins, and keep the loaded `others`.
+        """Import and register the plugins in `found`; the plugins in `others` stay loaded.
 
         If a plugin cannot be imported, its predecessor in `before` stays loaded.
         """
@@ -222,7 +222,7 @@ class Register:
         return offers
 
     def replace_tools(self, plugin: str, tools: Sequence[Tool]) -> tuple[str, ...]:
-        """Replace the plugin's tools from now on, and return the problems, one line each.
+        """Replace a plugin's tools from the next turn on; return the new tools' problems as lines.
 
         The new tools pass the same checks as tools that a plugin registers.
 
@@ -235,7 +235,7 @@ class Register:
         return tuple(each.text for each in self._problems[before:])
 
     def loaded(self, plugin: str) -> Registrant:
-        """Return the loaded plugin with this name.
+        """Return the plugin with this name, or full name, that is loaded.
 
         :raises NotFoundError: when none is loaded.
         """
@@ -293,7 +293,7 @@ class Register:
         return replace(config, permission=(*rules[:end], *fitting, *rules[end:]))
 
     def _cautions(self, failed: Sequence[str]) -> Iterator[Answer[Rule]]:
-        """Yield a rule that asks for each tool of the plugins with a key in `failed`.
+        """Yield a rule with the action ask for each tool of a plugin with a key in `failed`.
 
         The hook of these plugins that registers rules has failed, so their rules are unknown.
         """
@@ -304,7 +304,7 @@ class Register:
                 yield Answer(each.name, each.origin, rule, each.key)
 
     async def aclose(self) -> None:
-        """End the work of plugins and remove the modules that were made from files."""
+        """End the work of plugins and remove the modules that were made from plugin files."""
         await self.hooks.aclose()
         await self.belongings.aclose()
         for each in self._imports:
@@ -319,7 +319,7 @@ class Register:
 
 
 def _predecessor(each: Registrant, before: Sequence[Registrant]) -> Registrant | None:
-    """Return the loaded plugin from `before` that was made from the same file, or None."""
+    """Return the plugin from `before` that was loaded from the same file, or None."""
     same = (old for old in before if (old.name, old.location) == (each.name, each.location))
     return next((old for old in same if old.plugin is not None), None)
 

@@ -52,13 +52,13 @@ class Belongings:
         self._http: PluginHttp | None = None
 
     def values(self) -> tuple[str, ...]:
-        """Return all secrets of plugins, longest first; no output may contain them."""
+        """Return all secrets of plugins, the longest first; no output may contain a secret."""
         named = (value for name, value in self._env.items() if name.startswith(_VARIABLE))
         found = {*named, *(self.store.values() if self.store else ()), *self._hidden} - {""}
         return tuple(sorted(found, key=len, reverse=True))
 
     def secret(self, plugin: str, name: str) -> str | None:
-        """Return a secret from the environment, else from the store, or None."""
+        """Return a plugin's secret from the environment, else from the store, or None."""
         given = self._env.get(variable_of(plugin, name))
         return given or (self.store.secret(plugin, name) if self.store else None)
 
@@ -172,7 +172,7 @@ class Registrant(msgspec.Struct, kw_only=True, eq=False):
         return f"{self.distribution or self.origin}/{self.name}"
 
     def enter(self, others: "Sequence[Registrant]") -> PluginProblem | None:
-        """Import the plugin unless it is forbidden; return the problem if the import fails."""
+        """Import the plugin unless it is forbidden; return the problem if this import fails."""
         self.error = self.forbidden
         if self.forbidden:
             return None
@@ -233,14 +233,14 @@ class Registrant(msgspec.Struct, kw_only=True, eq=False):
         return replace(problem, plugin=self.name)
 
     def _twin(self, others: "Sequence[Registrant]") -> "Registrant | None":
-        """Return the loaded plugin with the same name from another distribution, or None."""
+        """Return the plugin in `others` with the same name from another distribution, or None."""
         if self.origin != "installed":
             return None
         same = (each for each in others if (each.origin, each.name) == (self.origin, self.name))
         return next((each for each in same if each.plugin), None)
 
     def _unheard(self, table: Mapping[str, object], namesakes: Sequence[str]) -> "tuple[Flaw, ...]":
-        """Return the options that the user set but the plugin does not declare, as flaws."""
+        """Return, as errors, the options that the user has set but the plugin does not declare."""
         if self.origin != "builtin":
             return ()
         others = [f'[plugins."{each}"]' for each in namesakes if each != self.table]
@@ -249,7 +249,7 @@ class Registrant(msgspec.Struct, kw_only=True, eq=False):
 
 
 def quoted(name: str) -> str:
-    """Put a name in quotation marks if a dotted key requires it."""
+    """Put a name in quotation marks if a dotted key needs them."""
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else f'"{name}"'
 
 
@@ -263,14 +263,14 @@ _EXAMPLES = {
 
 
 class Flaw(msgspec.Struct, frozen=True):
-    """An error in an option: the dotted key of the option, and the reason, on one line."""
+    """An error in a plugin option: the option's dotted key, and the reason, on one line."""
 
     key: str
     text: str
 
 
 class Judged(NamedTuple):
-    """The options of a plugin as an instance of the class that it declares, and their flaws.
+    """The options of a plugin, as an instance of the class that it declares, and their errors.
 
     `model` is the class. `value` is unusable if there are flaws. `secrets` are the options to mask;
     "" stands for all options.
@@ -283,7 +283,7 @@ class Judged(NamedTuple):
 
 
 def options_of(plugin: object, table: Mapping[str, Any]) -> Judged:
-    """Parse a plugin's options from its settings; an error in the plugin's code becomes a flaw."""
+    """Parse a plugin's options from its settings; failures of the plugin's code are flaws too."""
     found = attempt(lambda: _judged(_declared(plugin), table))
     if isinstance(found, PluginProblem):
         return Judged(None, None, (Flaw("", found.text),), ("",))
@@ -291,7 +291,7 @@ def options_of(plugin: object, table: Mapping[str, Any]) -> Judged:
 
 
 def _declared(plugin: object) -> type | None:
-    """Return the class of the plugin's options, or None if it declares none."""
+    """Return the class of the plugin's options, or None if the plugin declares no options."""
     model = getattr(plugin, "options", None)
     return model if isinstance(model, type) and _is_model(model) else None
 
@@ -317,7 +317,7 @@ def _judged(model: type | None, table: Mapping[str, Any]) -> Judged:
 
 
 def _names(model: Any) -> Mapping[str, str]:  # noqa: ANN401 - pydantic is not loaded here
-    """Return the names under which the options can be set, each with its attribute."""
+    """Return the names under which options can be set, each with the attribute of its option."""
     if _is_pydantic(model):
         return {field.alias or name: name for name, field in model.model_fields.items()}
     if issubclass(model, msgspec.Struct):
@@ -351,7 +351,7 @@ def texts_in(value: object) -> Iterator[str]:
 
 
 def _has_secret(hint: object, inside: frozenset[type]) -> bool:
-    """Return whether a type annotation marks a secret or contains one that does."""
+    """Return whether a type annotation marks a secret or contains an annotation that does."""
     if isinstance(hint, type) and hint.__name__ in ("SecretStr", "SecretBytes"):
         return True
     if any(_is_mark(each) for each in getattr(hint, "__metadata__", ())):

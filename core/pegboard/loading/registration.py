@@ -297,7 +297,7 @@ def _off(registrant: Registrant) -> str:
 
 
 def _known(function: Callable[..., object], spec: Callable[..., object]) -> tuple[str, ...]:
-    """Return the argument names that an implementation may take.
+    """Return the names of the arguments that an implementation of the hook may take.
 
     A wrapper may also take `call`, the function that calls the wrapped implementations.
     """
@@ -306,7 +306,7 @@ def _known(function: Callable[..., object], spec: Callable[..., object]) -> tupl
 
 
 def _misfit(function: Callable[..., object], known: tuple[str, ...]) -> str:
-    """Return why an implementation cannot be called with these arguments, or "" if it can."""
+    """Return why an implementation cannot be called with the arguments `known`, or "" if it can."""
     options = getattr(function, MARK)
     if options.get("wrapper") or options.get("hookwrapper"):
         return "is a wrapper of pluggy's: use @hookimpl(wrapper=True) of Pegboard"

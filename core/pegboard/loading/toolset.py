@@ -17,7 +17,7 @@ ORIGINS: tuple[Origin, ...] = ("builtin", "installed", "user", "project", "embed
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool that a plugin offers; `place` names its source in messages."""
+    """A tool that a plugin offers; `place` names the tool's source in messages."""
 
     by: Registrant
     tool: Tool
@@ -25,7 +25,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def bare_tools(each: Registrant) -> Iterator[Offer | PluginProblem]:
-    """Yield the tools that a module defines itself, unless the module has `register_tools`.
+    """Yield the tools that a module itself defines, unless the module has `register_tools`.
 
     In a file `tool/NAME.py`, the tool NAME or `default` gets the id NAME, and a tool `other` gets
     NAME_other. A tool with an explicit `id` keeps the id, as do all tools of other modules.
@@ -104,7 +104,7 @@ def toolset(offers: Sequence[Offer]) -> tuple[Mapping[str, Offer], Sequence[Plug
 
 
 def _flaw(offer: Offer) -> PluginProblem | None:
-    """Return the problem that keeps the tool from being offered, or None."""
+    """Return the problem because of which a tool cannot be offered, or None without a problem."""
     try:
         checked_id(offer.tool.id)
     except InvalidInputError as error:

@@ -1,4 +1,4 @@
-"""The assembly of an App: its engine, the open database, and the plugins' objects."""
+"""The assembly of an App: the engine, the database, and the objects that plugins make."""
 
 import asyncio
 import os
@@ -115,7 +115,7 @@ async def _engine(
 
 
 async def close(engine: Engine, reload: Reload) -> None:
-    """End the processes, and close plugins, providers and the database, in this order."""
+    """End the tools' processes, and then close the plugins, providers and database."""
     await engine.end_processes()
     if engine.enclosure is not None:
         await engine.enclosure.aclose()
@@ -132,7 +132,7 @@ async def close(engine: Engine, reload: Reload) -> None:
 
 
 async def _enclosure(engine: Engine) -> "Enclosure | None":
-    """Return the sandbox for processes, or None if the user has not configured one."""
+    """Return the sandbox for tools' processes, or None if the user has not configured a sandbox."""
     if engine.config.sandbox == "off":
         return None
     from pegboard.enclosing import Site  # nobody else pays for it

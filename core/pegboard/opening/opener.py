@@ -8,7 +8,7 @@ _T = TypeVar("_T", bound=AbstractAsyncContextManager[Any])
 
 
 class Opener(Generic[_T]):
-    """An awaitable that opens a value, and a context manager that also closes it."""
+    """An awaitable that opens a value, and a context manager that also closes this value."""
 
     def __init__(self, opened: Callable[[], Awaitable[_T]]) -> None:
         self._opened = opened

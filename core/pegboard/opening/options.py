@@ -64,7 +64,7 @@ class AppOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AppTools:
-    """A plugin that registers the tools of `AppOptions.tools`.
+    """A plugin that registers the tools that a program has passed as `AppOptions.tools`.
 
     :raises SignatureError: for a parameter that cannot be described to a model.
     """
@@ -74,7 +74,7 @@ class AppTools:
 
     @hookimpl
     def register_tools(self) -> Sequence[Tool]:
-        """Return the tools."""
+        """Return the tools that the program has passed."""
         return self._tools
 
 
@@ -96,7 +96,7 @@ class Opening(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, directory: Path, options: AppOptions) -> "Opening":
-        """Return the opening of an App for this directory.
+        """Return the state of an opening App for this directory.
 
         :raises InvalidInputError: when it is not a directory.
         """
@@ -116,7 +116,7 @@ class Opening(msgspec.Struct, frozen=True):
         return self.env.get(_VARIABLE, "") or self.places.database
 
     async def configured(self) -> tuple[LoadedConfig, Decision]:
-        """Load the configuration, and load it again in full if the project is trusted.
+        """Load the configuration; if the project is trusted, load it again with all its settings.
 
         :raises ConfigError: when the configuration is invalid.
         """
@@ -142,7 +142,7 @@ class Opening(msgspec.Struct, frozen=True):
         )
 
     async def as_plugins_say(self, hooks: Hooks, said: Config, by: Decision) -> Config:
-        """Return the configuration as plugins change it; they cannot loosen its sandbox and limits.
+        """Return the configuration as plugins change it, but with no looser sandbox and limits.
 
         :raises RequiredHookError: when a required `config_load` fails.
         """
@@ -163,7 +163,7 @@ class Opening(msgspec.Struct, frozen=True):
         )
 
     async def whole(self, register: Register, decision: Decision) -> Decision:
-        """Return the decision on trust, extended by the files that plugins name.
+        """Return the trust decision, extended by the files that plugins name as files to trust.
 
         :raises TrustError: when the lock file is invalid.
         """
@@ -191,7 +191,7 @@ class Opening(msgspec.Struct, frozen=True):
         *,
         answer: bool | Decision | None = None,
     ) -> Decision:
-        """Decide about the project's code with `TrustStore.decide`.
+        """Decide whether to trust the project's code, with `TrustStore.decide`.
 
         :raises TrustError: when the lock file is invalid.
         """
@@ -268,7 +268,7 @@ async def open_storage(
 
 
 async def files_to_trust(directory: Path) -> tuple[Path, ...]:
-    """Return the project's files that plugins want trusted, without running any of them.
+    """Return the project's files that plugins want to be trusted, without running any of the files.
 
     :raises ConfigError: when the configuration is invalid.
     """
@@ -297,7 +297,7 @@ async def _having(
 
 
 async def find_plugins(directory: Path) -> tuple[PluginInfo, ...]:
-    """Return the plugins that an App of the directory would load, without importing them.
+    """Return the plugins that an App of the directory would load, without importing any of them.
 
     :raises ConfigError: when the configuration is invalid.
     """
@@ -312,7 +312,7 @@ async def find_plugins(directory: Path) -> tuple[PluginInfo, ...]:
 async def open_database(
     url: str | Path, *, register: Register, ids: IdSource, on_commit: OnCommit | None = None
 ) -> Storage:
-    """Open the database at a URL or a path; if two plugins open a scheme, the newer one does.
+    """Open the database at a URL or path; if two plugins open this kind, the newer plugin does.
 
     :raises ConfigError: when no plugin opens databases of this kind.
     :raises StorageError: when it cannot be opened.

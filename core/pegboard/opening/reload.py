@@ -58,7 +58,7 @@ class Reload:
         self._loaded = self.engine.decision
 
     async def collect(self) -> None:
-        """Collect the rules, commands, agents and providers of all plugins for the engine.
+        """Collect rules, commands, agents and providers from all plugins for the engine.
 
         :raises RequiredHookError: when a required wrapper of providers fails.
         :raises ConfigError: when an agent's settings are invalid.
@@ -132,7 +132,7 @@ class Reload:
         self.engine.secrets = self.engine.keys.values()
 
     async def _wrapped(self, answers: Sequence[Answer[Provider]]) -> dict[str, Provider]:
-        """Return the providers by id, without those that the user has disabled."""
+        """Return the providers by id, without the providers that the user has disabled."""
         engine, config = self.engine, self.engine.config
         engine.hooks.know(answers)
         found = {answer.value.id: answer.value for answer in answers}
@@ -154,14 +154,14 @@ class Reload:
 
     @property
     def untrusted(self) -> tuple[Path, ...]:
-        """The files whose current content the user has not trusted."""
+        """The project's files with current content that the user has not trusted."""
         if self.seen.trusted:
             return ()
         old = self._loaded.files if self._loaded.trusted else {}
         return tuple(path for path, content in self.seen.files.items() if old.get(path) != content)
 
     async def look(self) -> None:
-        """Check whether the project's code or the trust in it has changed.
+        """Check whether the project's code, or the user's trust in this code, has changed.
 
         Code that the user has trusted meanwhile is loaded. Each untrusted change is reported once.
         """
@@ -221,7 +221,7 @@ class Reload:
 
 
 def _by_name(every: Sequence[Command], config: Config) -> dict[str, Command]:
-    """Return the slash commands by name.
+    """Return the slash commands by name, one command for each name.
 
     If names are equal, the user's command is used, else a plugin's command, else a document such as
     a skill.

@@ -1,4 +1,4 @@
-"""The agents: plugins' agents with the changes of the configuration, and their rulesets."""
+"""The agents: plugins' agents with the changes of the user's configuration, and their rulesets."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -77,7 +77,7 @@ def _new(name: str, closed: Iterable[str]) -> Agent:
 
 
 def _by_itself(agent: Agent, closed: Iterable[str]) -> Agent:
-    """Deny a subagent the tools that need a user, unless its own rules name these tools."""
+    """Deny a subagent the tools in `closed`, which need a user, unless its own rules name them."""
     if agent.mode != "subagent":
         return agent
     rules = tuple(

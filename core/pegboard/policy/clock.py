@@ -39,7 +39,7 @@ class Clock:
         return at - self._stood_s
 
     def timing(self) -> AbstractContextManager[None]:
-        """Time a block and its child tasks by this clock; the outer work waits for the block."""
+        """Time a block and the block's child tasks by this clock; the surrounding work waits."""
         return _Timing(self)
 
     def awaited(self) -> AbstractContextManager[None]:
@@ -100,7 +100,7 @@ class Clock:
         return self._went_on
 
     def leads_to(self, other: "Clock") -> bool:
-        """Return whether `other` is this clock or waits, directly or not, for this clock."""
+        """Return whether `other` is this clock, or waits (directly or not) for this clock."""
         if self is other:
             return True
         for each in self._waiting:  # noqa: SIM110 - asked for each hook, and a generator costs more
@@ -115,13 +115,13 @@ class Clock:
             waiting.stop()
 
     def remove_waiting(self, waiting: "Clock") -> None:
-        """Undo one call of `add_waiting`."""
+        """Undo one call of `add_waiting` with the clock `waiting`."""
         self._waiting.remove(waiting)
         if self._stops:
             waiting.go_on()
 
     def stop(self) -> None:
-        """Stop this clock and all clocks that wait for it; each `stop` needs one `go_on`."""
+        """Stop this clock and all clocks that wait for it; each call needs one call of `go_on`."""
         self._stops += 1
         if self._stops == 1:
             self._stopped_at = asyncio.get_running_loop().time()
@@ -131,7 +131,7 @@ class Clock:
                 each.stop()
 
     def go_on(self) -> None:
-        """Undo one call of `stop`; the clock runs again when all are undone."""
+        """Undo one call of `stop`; the clock runs again when all calls are undone."""
         self._stops -= 1
         if not self._stops:
             self._stood_s += asyncio.get_running_loop().time() - self._stopped_at
@@ -175,7 +175,7 @@ class _Timing:
 
 
 class Slots:
-    """A semaphore that serves waiters in the order of their arrival.
+    """A semaphore that serves waiting tasks in the order of their arrival.
 
     The wait has no time limit of its own. A waiter's clock stops while a user is asked about work
     that holds a slot.
@@ -199,7 +199,7 @@ class Slots:
 
 @contextmanager
 def asking() -> Iterator[None]:
-    """Stop the clock of the current work during the block, in which the user is asked."""
+    """Stop the clock of the current work during the block, in which a user is asked."""
     current = Clock.current()
     current.stop()
     try:

@@ -41,7 +41,7 @@ _ASKING = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermissionAnswer:
-    """The answer to a permission request; `message` has the user's instructions after a rejection.
+    """The answer to a permission request; after a rejection, `message` tells the model what to do.
 
     `scope` is how far an `always` applies, and `agent_only` limits it to the agent that asked.
     `patterns` replace the patterns to approve by narrower ones. `by` is the source of the answer:
@@ -77,7 +77,7 @@ class Waiting:
     allowed: Callable[[], Awaitable[bool]] | None
 
     async def settle(self, note: Note) -> None:
-        """Call `note` to apply and store the answer; `kept` gets None or its error."""
+        """Call `note` to apply and store the answer; `kept` gets None or the error of `note`."""
         try:
             await note(self.answer.result(), self._keep)
         except Exception as error:
@@ -145,7 +145,7 @@ class PendingRequests:
         return await self.answer(request_id, PermissionAnswer(reply=reply, message=message))
 
     async def leave_unattended(self, request_id: str) -> None:
-        """Reject a request because no user is present.
+        """Reject a permission request because no user is present.
 
         :raises NotFoundError: when no request with this id waits.
         :raises PegboardError: when the answer could not be stored; it then has no effect.
@@ -153,7 +153,7 @@ class PendingRequests:
         await self.answer(request_id, PermissionAnswer(reply="reject", by="nobody"))
 
     async def answer(self, request_id: str, answer: PermissionAnswer) -> PermissionRequest:
-        """Answer a request, and return the request when the answer is stored, if it must be.
+        """Answer a permission request; return it when the answer is stored, if it must be stored.
 
         A `reject` also rejects all other requests of the session, with the same message.
 
@@ -184,12 +184,12 @@ class PendingRequests:
         return tuple(settled)
 
     def pending(self, session_id: str | None = None) -> tuple[PermissionRequest, ...]:
-        """Return the waiting requests of one session or of all, oldest first."""
+        """Return the permission requests that wait, of one session or of all, oldest first."""
         requests = (waiting.request for waiting in self._open.values())
         return tuple(request for request in requests if session_id in (None, request.session_id))
 
     def cancel(self, session_id: str, message: str | None = None) -> None:
-        """Reject all waiting requests of a session."""
+        """Reject all permission requests of a session that wait for an answer."""
         for request in self.pending(session_id):
             self._settle(request, PermissionAnswer(reply="reject", message=message, by="rejection"))
 
@@ -200,7 +200,7 @@ class PendingRequests:
 
 
 def nobody(request: PermissionRequest, *, because: Verdict | None = None) -> str:
-    """Return the error message for the model when a request needs a user and no user is present.
+    """Return the error message for the model when a request needs a user, but none is present.
 
     `because` is the verdict that requires the user.
     """
@@ -214,7 +214,7 @@ def nobody(request: PermissionRequest, *, because: Verdict | None = None) -> str
 
 
 def advice(request: PermissionRequest, *, because: Verdict | None = None) -> str:
-    """Return advice how the user can allow the request, or that no rule can allow it."""
+    """Return advice how the user can allow the request, or that no rule can allow the request."""
     if because and (because.firm or because.source not in ("", "config")):
         return no_rule(because)
     rules = advised_rules(request)
@@ -227,14 +227,14 @@ def advice(request: PermissionRequest, *, because: Verdict | None = None) -> str
 
 
 def advised_rules(request: PermissionRequest) -> tuple[Rule, ...]:
-    """Return the rules that the advice suggests; never `*`, which would allow everything."""
+    """Return the rules that the advice to the user suggests; never `*`, which allows everything."""
     patterns = request.patterns or _ANYTHING
     narrow = patterns if "*" in request.always else request.always or patterns
     return tuple(Rule(request.permission, each, "allow") for each in dict.fromkeys(narrow))
 
 
 def no_rule(because: Verdict) -> str:
-    """Explain that no rule of the user can allow the request, and which source prevents it."""
+    """Explain why no rule of the user can allow the request: which source of rules prevents it."""
     who = _ASKING.get(because.source) or f"{'the plugin ' * (not because.rule)}{because.decider}"
     if because.action == "deny":
         return f"no rule allows it: {who} denies it"
@@ -244,7 +244,7 @@ def no_rule(because: Verdict) -> str:
 
 
 def _key(text: str) -> str:
-    """Put a string in quotation marks if a TOML key requires it."""
+    """Put a string in quotation marks if it needs them as a TOML key."""
     return text if re.fullmatch(r"[A-Za-z0-9_-]+", text) else json.dumps(text, ensure_ascii=False)
 
 
@@ -265,7 +265,7 @@ class Questions:
         self._open: dict[str, tuple[QuestionRequest, asyncio.Future[Answers]]] = {}
 
     async def wait(self, request: QuestionRequest) -> Answers:
-        """Wait for the answers, without a time limit because a user gives them.
+        """Wait for the user's answers, without a time limit.
 
         The clock of the current work is stopped meanwhile. Cancelling the wait removes the request.
 
@@ -299,7 +299,7 @@ class Questions:
         return request
 
     def reject(self, request_id: str) -> QuestionRequest:
-        """Reject a request, and return the request.
+        """Reject a request of questions, and return the request.
 
         :raises NotFoundError: when no request with this id waits.
         """
@@ -310,7 +310,7 @@ class Questions:
         return request
 
     def pending(self, session_id: str | None = None) -> tuple[QuestionRequest, ...]:
-        """Return the waiting requests of one session or of all, oldest first."""
+        """Return the requests of questions that wait, of one session or of all, oldest first."""
         requests = (request for request, _ in self._open.values())
         return tuple(request for request in requests if session_id in (None, request.session_id))
 

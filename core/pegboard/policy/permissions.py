@@ -74,7 +74,7 @@ def lies_within(pattern: str, wider: str) -> bool:
 
 
 def is_unclear(pattern: str) -> bool:
-    """Return whether a pattern stands for a string that is known only when it runs.
+    """Return whether a pattern stands for a string that is known only when its command runs.
 
     An example is a command line with `$CMD`. Such a pattern begins with `[unclear]`.
     """
@@ -82,7 +82,7 @@ def is_unclear(pattern: str) -> bool:
 
 
 def of_one_text(pattern: str) -> str:
-    """Replace the pattern `[unclear] *`, for all unclear strings, by one for a single string.
+    """Replace the pattern `[unclear] *`, for all unclear strings, by a pattern for a single string.
 
     Other patterns are returned unchanged.
     """
@@ -90,12 +90,12 @@ def of_one_text(pattern: str) -> str:
 
 
 def literally(text: str) -> str:
-    """Return a pattern for a literal string; each `*` in it becomes `?`."""
+    """Return a pattern that matches the literal `text`; each `*` in the text becomes `?`."""
     return text if text == "*" else text.replace("*", "?")
 
 
 def _below_home(pattern: str) -> str | None:
-    """Return the rest of a pattern after `~` or `$HOME`, or None for other patterns."""
+    """Return the part of a pattern after `~` or `$HOME`, or None for any other pattern."""
     for sign in ("~", "$HOME"):
         if pattern == sign or pattern.startswith(f"{sign}/"):
             return pattern.removeprefix(sign)
@@ -129,7 +129,7 @@ def rooted(rules: Iterable[Rule], root: Path) -> tuple[Rule, ...]:
 def deciding_rule(
     ruleset: Ruleset, permission: str, text: str, *, home: Path | None = None
 ) -> Rule | None:
-    """Return the rule of one source that decides about a string: the last matching rule.
+    """Return the rule of one ruleset that decides about the string `text`: the last match.
 
     An unclear string (see `is_unclear`) may turn out to match any rule narrower than `*`. If such a
     rule denies or asks, the decision is to ask.
@@ -171,7 +171,7 @@ def opinion(
     *,
     home: Path | None = None,
 ) -> Verdict | None:
-    """Judge a whole request by rules; return None when no rule covers a part of it.
+    """Judge a whole permission request by rules; return None if no rule covers some part of it.
 
     A request without patterns is judged as the pattern `*`. `home` replaces `~` and `$HOME` at the
     start of a rule's pattern. Without `home` they are literal characters.

@@ -1,4 +1,4 @@
-"""The processes of an App's tools: those of a call, and those in the background.
+"""The processes of an App's tools: the processes of a single call, and background processes.
 
 Background processes outlive the call that started them, until their session or the App ends.
 """
@@ -37,7 +37,7 @@ class _Running:
 
 
 class ToolProcesses:
-    """The processes of one App's tools, within limits; none outlives the App."""
+    """The processes of one App's tools, within limits; no process outlives the App."""
 
     def __init__(self, limits: ProcessLimits) -> None:
         self._bounds = Bounds(limits)
@@ -99,7 +99,7 @@ class ToolProcesses:
         return found
 
     async def end(self, session_id: str | None = None) -> None:
-        """End the processes of a session, or of all, and wait until they have ended.
+        """End the processes of one session, or of all sessions, and wait until they have ended.
 
         After ending all processes, no other process can start.
         """
@@ -119,7 +119,7 @@ class ToolProcesses:
 
 
 class SessionBackground:
-    """The `BackgroundAccess` of one session's tools."""
+    """The `BackgroundAccess` for the tools of one session."""
 
     def __init__(
         self,
@@ -143,7 +143,7 @@ class SessionBackground:
     async def start(
         self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], title: str
     ) -> BackgroundProcess:
-        """Start a process that outlives the call, for a day at most.
+        """Start a process that outlives the tool call, for a day at most.
 
         :raises ToolError: when the program or the directory cannot be used, or when the session
           already runs eight processes.
@@ -184,7 +184,7 @@ class SessionBackground:
         return running.process
 
     async def stop(self, process_id: str) -> BackgroundProcess:
-        """End the process and all its children, first with SIGTERM; return its final state.
+        """End the process and all its children, first with SIGTERM, and return its final state.
 
         :raises ToolError: when the session has no such process.
         """
@@ -195,7 +195,7 @@ class SessionBackground:
         return running.process
 
     async def aclose(self) -> None:
-        """End all processes, start no new ones, and wait until they have ended."""
+        """End all processes, allow no new ones, and wait until all have ended."""
         self._closed = True
         tasks = {each.task for each in self._running.values()}
         for task in tasks:
@@ -273,7 +273,7 @@ def _ending(result: ProcessResult) -> str:
 
 
 class _Log:
-    """The output file of a process; a full disk loses output but raises no error."""
+    """The output file of a process; when the disk is full, output is lost without an error."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file

@@ -1,4 +1,4 @@
-"""The test whether a command line may run a program, for policies; if in doubt, it may."""
+"""The test whether a command line may run some program; if in doubt, the answer is yes."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Process families: a process with all its descendants, and how to find and end them."""
+"""Process families: a process with all its descendants, and how to find and end the family."""
 
 import os
 import re
@@ -104,7 +104,7 @@ class Family:
         return False
 
     def _frozen(self, pids: set[int]) -> set[int]:
-        """Stop all members, so that they start no more children, and return them."""
+        """Stop all members, so that they start no more children, and return the members' pids."""
         if any(_in_group(pid, self.leader) for pid in pids):
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.leader, signal.SIGKILL)  # at once, the kernel lets none slip by
@@ -211,7 +211,7 @@ def _is_ending(pid: int) -> bool:
 
 
 def program_seal(prefix: str) -> int:
-    """Return the first seven digits of the seals that this program gives to its processes.
+    """Return the first seven digits of all seals that this program gives to its processes.
 
     A seal, a limit on file locks, has 16 digits. The last nine distinguish the program's tool
     calls.
@@ -220,7 +220,7 @@ def program_seal(prefix: str) -> int:
 
 
 def _seal(pid: int) -> int:
-    """Return the seal of a process, or 0 if it has none."""
+    """Return the seal of a process, or 0 if the process has no seal."""
     try:
         found = re.search(rb"^Max file locks +(\d+)", _read(f"/proc/{pid}/limits"), re.MULTILINE)
     except OSError:

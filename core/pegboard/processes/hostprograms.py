@@ -1,4 +1,4 @@
-"""Programs of the machine, found in folders that no project can write to."""
+"""Programs of this machine, found in folders that no project can write to."""
 
 import os
 import signal
@@ -29,7 +29,7 @@ def search_path(env: Mapping[str, str], *, root: Path) -> str:
 
 
 def find_program(name: str, env: Mapping[str, str], *more: str, root: Path) -> str | None:
-    """Find a program on the user's PATH, or else in the folders `more`; return its path or None.
+    """Return the path of a program on the user's PATH, or in the folders `more`, or None.
 
     A program in the project `root`, or a link to one, is skipped. Links in an entry of the PATH are
     resolved only if the entry has such a program, because this runs for each command.
@@ -44,7 +44,7 @@ def find_program(name: str, env: Mapping[str, str], *more: str, root: Path) -> s
 def try_program(
     argv: Sequence[str], *, timeout_s: float, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a program in the locale `C` for a short time and return its output.
+    """Run a program in the locale `C` for a short time, and return its output.
 
     The program gets no input and no secrets. Its process group is killed when it ends or after
     `timeout_s`.
@@ -71,7 +71,7 @@ def try_program(
 
 
 def path_entries(env: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the folders of the PATH, without relative ones."""
+    """Return the folders of the PATH that are absolute paths."""
     return tuple(filter(os.path.isabs, env.get("PATH", os.defpath).split(os.pathsep)))
 
 
@@ -92,7 +92,7 @@ def _outside(name: str, folders: Sequence[str], roots: Sequence[str]) -> str | N
 
 
 def lies_in(path: str, roots: Sequence[str]) -> bool:
-    """Return whether the path lies in one of the roots, directly or through links.
+    """Return whether the path lies in one of the folders `roots`, directly or through links.
 
     If the first root is "/", return False, since every path would lie in it.
     """
@@ -112,7 +112,7 @@ def lies_in(path: str, roots: Sequence[str]) -> bool:
 
 
 def worktrees(root: Path) -> tuple[str, ...]:
-    """Return the folder and the other worktrees of its repository, read from git's files."""
+    """Return the folder and the other worktrees of its git repository, read from git's files."""
     shared = own = f"{root}/.git"
     if not os.path.lexists(own):
         return (str(root),)
@@ -128,7 +128,7 @@ def worktrees(root: Path) -> tuple[str, ...]:
 
 
 def _pointed_to(file: str, mark: str = "") -> str:
-    """Return the path that follows `mark` in one of git's files, or ""."""
+    """Return the path that follows the word `mark` in one of git's files, or "" without a path."""
     try:
         handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:

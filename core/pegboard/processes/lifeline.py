@@ -1,4 +1,4 @@
-"""The lifeline: processes of tools end with this program, even if it is killed.
+"""The lifeline: when this program ends, or is killed, the processes of its tools end too.
 
 A small shell reads from a pipe that only this program holds open. When the pipe breaks, the program
 is dead, and the shell kills every process with the program's mark or seal.
@@ -39,7 +39,7 @@ done
 
 
 class Lifeline:
-    """The lifeline of one App's processes; it starts with the first process.
+    """The lifeline of the processes of one App, which starts with the first process.
 
     Without `/proc` there is no lifeline, and a killed program leaves its processes running.
     """
@@ -50,7 +50,7 @@ class Lifeline:
         self._off = not sys.platform.startswith("linux")
 
     def hold(self) -> Mapping[str, str]:
-        """Start the lifeline, and return the variable that ties a process to it."""
+        """Start the lifeline, and return the environment variable that ties a process to it."""
         if self._shell is None and not self._off:
             self._start()
         return {MARK: self._mark}

@@ -1,4 +1,4 @@
-"""Limits on one tool call's processes: number, memory, open files, and their enforcement.
+"""Limits on the processes of a tool call (number, memory, open files), and their enforcement.
 
 Limits that the kernel enforces are set by a shell before it becomes the program, or by a control
 group. The other limits apply to a whole family of processes. The family is checked at least ten
@@ -53,7 +53,7 @@ LONGEST_BYTES = (128 << 10) - 1
 
 
 class Groups:
-    """The control groups that one App creates for its process families, where this is possible.
+    """The control groups that one App creates for its process families, where Linux allows this.
 
     Each group allows at most `tasks` threads.
     """
@@ -63,14 +63,14 @@ class Groups:
         self._left: list[Path] = []
 
     def new(self) -> "ControlGroup | None":
-        """Create an empty group; return None if that is impossible."""
+        """Create an empty control group; return None if that is impossible."""
         if self._parent is None:
             return None
         self.sweep()
         return _made(self._parent, self._tasks)
 
     def remove(self, group: "ControlGroup") -> None:
-        """Remove a group; if it is busy, try again whenever another group is created or removed."""
+        """Remove a control group; if it is busy, try again when another is created or removed."""
         self._left.append(group.folder)
         self.sweep()
 
@@ -86,7 +86,7 @@ class Groups:
         return None
 
     def sweep(self) -> None:
-        """Remove the unused groups; a later program removes groups that are still busy."""
+        """Remove the unused control groups; a later program removes groups still in use."""
         self._left = [folder for folder in self._left if not _removed(folder)]
 
 
@@ -98,7 +98,7 @@ class ControlGroup:
         self.door = folder / "cgroup.procs"
 
     def members(self) -> set[int]:
-        """Return the pids in the group."""
+        """Return the pids of the processes in the control group."""
         return {int(pid) for pid in _read(self.door).split()}
 
     def was_full(self) -> bool:
@@ -115,7 +115,7 @@ def _own_groups() -> list[Path]:
 
 
 def _orphans(parent: Path) -> list[Path]:
-    """Return the groups that killed programs have left."""
+    """Return the control groups that killed programs have left behind."""
     named = (re.fullmatch(rf"{_PREFIX}(\d+)-\w+", folder.name) for folder in parent.iterdir())
     return [parent / each[0] for each in named if each and not Path("/proc", each[1]).exists()]
 
@@ -263,7 +263,7 @@ def _sealed(seal: int) -> str:
 
 
 class FamilyWatch:
-    """The supervision of one family's processes against the limits, from before its start."""
+    """The supervision of a process family against the limits, from before the family's start."""
 
     def __init__(
         self,
@@ -326,14 +326,14 @@ def _machine_memory() -> int:
 
 
 def _anonymous(pids: Iterable[int]) -> int:
-    """Return the total anonymous memory in bytes; a shared page counts once per process."""
+    """Return the anonymous memory of processes in bytes; a shared page counts once per process."""
     counts = (_read(f"/proc/{pid}/statm").split() for pid in pids)
     pages = sum(int(count[1]) - int(count[2]) for count in counts if count)
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def _own(pids: Iterable[int]) -> int:
-    """Return the total memory with shared pages counted once; slow for the kernel."""
+    """Return the memory of processes with shared pages counted once; slow for the kernel."""
     found = (re.search(rb"Pss_Anon:\s+(\d+)", _read(f"/proc/{pid}/smaps_rollup")) for pid in pids)
     return sum(int(each[1]) << 10 for each in found if each)
 

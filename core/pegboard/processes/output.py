@@ -17,7 +17,7 @@ FLOOD_TICK_S = 0.05
 
 
 class Output:
-    """The output of a process: its start and end, and a file for the whole of a long output."""
+    """The start and the end of a process's output, and a file for the whole of a long output."""
 
     def __init__(
         self, limit_bytes: int, spill_dir: Path | None, on_output: Callable[[str], None] | None
@@ -34,7 +34,7 @@ class Output:
         self._decode = getincrementaldecoder("utf-8")("replace").decode
 
     def write(self, data: bytes) -> None:
-        """Add the next bytes, and pass their text to `on_output`."""
+        """Add the next bytes of output, and pass the text in these bytes to `on_output`."""
         before, self.total = self.total, self.total + len(data)
         room = max(self._half - len(self._head), 0)
         self._head += data[:room]
@@ -47,7 +47,7 @@ class Output:
             self._on_output(text)
 
     def _spill(self, data: bytes, *, first: bool) -> None:
-        """Append to the output file; if the disk is full, only the file is lost."""
+        """Append to the output file; if the disk is full, only this file is lost."""
         try:
             if first and self._spill_dir is not None:
                 self._path, self._file = _new_file(self._spill_dir)
@@ -59,7 +59,7 @@ class Output:
             self._lose_the_file()
 
     def close(self) -> None:
-        """Close the output file, and forget it if a command has removed it."""
+        """Close the output file; if a command has removed the file, forget its path."""
         file, self._file = self._file, None
         try:
             if file is not None:
@@ -81,12 +81,12 @@ class Output:
 
     @property
     def truncated(self) -> bool:
-        """Whether `text` lacks a part of the output."""
+        """Whether a part of the output is missing in `text`."""
         return self.total > self._limit
 
     @property
     def path(self) -> Path | None:
-        """The file with the whole output, or None."""
+        """The file with the whole output, or None if the output is not in a file."""
         return self._path
 
     @property
@@ -114,7 +114,7 @@ def _new_file(folder: Path) -> tuple[Path, BinaryIO]:
 
 
 class BoundedOutput:
-    """The output of a program, up to a limit."""
+    """The output of a program, up to a limit of bytes; the rest is lost."""
 
     tick_s = FLOOD_TICK_S
 

@@ -36,7 +36,7 @@ _conditions: list[Callable[[], bool]] = []
 
 
 def add_start_condition(condition: Callable[[], bool]) -> Callable[[], None]:
-    """Let tools start processes only while a condition holds; return a function that removes it.
+    """Let tools start processes only while `condition` is true; return a function to remove it.
 
     It applies to the whole program and is called directly before each start, so it must be quick
     and must not raise. While it returns false, starts wait; cancelling a call ends its wait.
@@ -46,7 +46,7 @@ def add_start_condition(condition: Callable[[], bool]) -> Callable[[], None]:
 
 
 def may_start() -> bool:
-    """Return whether tools may start processes now; check it directly before you start one."""
+    """Return whether tools may start processes now; call this just before you start a process."""
     return all(condition() for condition in _conditions)
 
 
@@ -133,7 +133,7 @@ async def run_program(  # noqa: PLR0913 - the facts of a process, all keyword-on
     given: bytes = b"",
     as_tool: bool = False,
 ) -> ProgramResult:
-    """Run a program that Pegboard itself needs, such as git, and return its result.
+    """Run a program that Pegboard itself needs, such as git, and return the program's result.
 
     `given` is its input. The program is ended after `timeout_s`, when it has printed more than
     `limit_bytes`, and when the call is cancelled. None of its children outlives the call. With
@@ -197,7 +197,7 @@ async def _watch_limits(watch: FamilyWatch, family: Family) -> None:
 
 
 class _Watching(Protocol):
-    """The supervision of a running process against limits."""
+    """The protocol of an object that checks a running process against limits."""
 
     @property
     def tick_s(self) -> float: ...
@@ -221,7 +221,7 @@ async def _ended(
     timeout_s: float,
     watch: _Watching | None,
 ) -> _Ending:
-    """Wait for the end of a process, and end its children."""
+    """Wait for the end of a process, and end its child processes."""
     timed_out, exceeded = False, ""
     try:
         in_time, exceeded = await _watched(timeout_s, child.exited, watch)
@@ -301,7 +301,7 @@ async def _whole(start: "asyncio.Task[None]") -> None:
 
 
 async def _within(limit_s: float, future: asyncio.Future[None]) -> bool:
-    """Wait up to `limit_s` and return whether the future is done, without cancelling it."""
+    """Wait up to `limit_s` and return whether the future is done; do not cancel the future."""
     if not future.done():
         await asyncio.wait({future}, timeout=limit_s)
     return future.done()
@@ -358,7 +358,7 @@ async def _kill_all(family: Family) -> None:
 
 
 class _Child(asyncio.SubprocessProtocol):
-    """The asyncio protocol of a process, with futures for its end.
+    """The asyncio protocol of a process, with futures for the end of the process.
 
     If `apart` is set, the process has an input, and its standard error is a separate stream. If
     `waits` is set, it starts only while the conditions hold.

@@ -1,4 +1,4 @@
-"""Programs that a project contains, which run only if their content is trusted."""
+"""Programs that a project contains, which run only if the user trusts their content."""
 
 import hashlib
 import os
@@ -56,7 +56,7 @@ class ProgramSearch(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def find(self, command: Sequence[str], *, near: Path | None = None) -> FoundProgram:
-        """Find the program of a command line, first in the packages around the file `near`.
+        """Find the program of a command line, first in packages installed around the file `near`.
 
         A name with a slash is a path. Project files among the other words must be trusted too,
         because the program may run them. This blocks while it reads a few names and files.
@@ -121,7 +121,7 @@ class ProgramSearch(msgspec.Struct, frozen=True, kw_only=True):
         return ""
 
     def _interpreters(self, program: str) -> Iterator[str]:
-        """Yield the program, then the interpreter in its first line, and so on."""
+        """Yield the program, then the interpreter that its first line names, and so on."""
         path: str | None = program
         while path is not None:
             yield path
@@ -139,7 +139,7 @@ class ProgramSearch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _digest_of(path: str, root: Path) -> str:
-    """Return the digest of the real file of a path, or of the path if it is outside `root`."""
+    """Return the digest of the file that a path resolves to, or of a path outside of `root`."""
     real = os.path.realpath(path)
     facts = os.stat(real)  # noqa: PTH116 - a text, resolved already
     if not Path(real).is_relative_to(root) or not stat.S_ISREG(facts.st_mode):
@@ -151,7 +151,7 @@ def _digest_of(path: str, root: Path) -> str:
 
 @lru_cache(maxsize=256)
 def _digest_in(real: str, _state: tuple[int, ...]) -> str:
-    """Return the digest of a file, cached by its state, because programs may be large."""
+    """Return the digest of a file, cached by the file's state, because programs may be large."""
     with open(real, "rb") as file:  # noqa: PTH123 - a text, resolved already
         digest = hashlib.file_digest(file, "sha256")
     return hashlib.sha256(os.fsencode(f"program\0{real}\0{digest.hexdigest()}")).hexdigest()

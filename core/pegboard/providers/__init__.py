@@ -1,4 +1,4 @@
-"""The request to a provider and its answer, as one stream of events for every kind of model.
+"""The request to a provider, and the answer as a stream of events that is the same for all.
 
 A provider yields the events of this module in the order of the model's answer. The engine adds the
 results of tools. No provider sees the session.
@@ -90,7 +90,7 @@ class ModelMessage:
 
 
 class ToolDefinition(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
-    """A tool as the model sees it; `parameters` is a JSON Schema of type object.
+    """A tool as the model sees it; `parameters` is the JSON Schema of its arguments, an object.
 
     `exposure` is set by the user or the tool, else None. `source` is the tool's origin, such as a
     plugin's name, and "" for built-in plugins. `source_description` says what the source's tools
@@ -130,7 +130,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     deferred: tuple[ToolDefinition, ...] = ()
 
     def without(self, *names: str) -> "ModelRequest | None":
-        """Return the request without the named tools, or None if it contains no such tool."""
+        """Return the request without the named tools, or None if it has none of these tools."""
         kept = tuple([tool for tool in self.tools if tool.name not in names])
         return replace(self, tools=kept) if len(kept) < len(self.tools) else None
 
@@ -146,7 +146,7 @@ class TextStart(msgspec.Struct, frozen=True):
 
 
 class TextDelta(msgspec.Struct, frozen=True):
-    """Text that is added to a block."""
+    """Text that is added to a text block of the answer."""
 
     id: str
     text: str
@@ -177,7 +177,7 @@ class ReasoningStart(msgspec.Struct, frozen=True):
 
 
 class ReasoningDelta(msgspec.Struct, frozen=True):
-    """Reasoning that is added to a block."""
+    """Reasoning that is added to a reasoning block of the answer."""
 
     id: str
     text: str
@@ -212,14 +212,14 @@ class ToolInputStart(msgspec.Struct, frozen=True):
 
 
 class ToolInputDelta(msgspec.Struct, frozen=True):
-    """A chunk of a call's arguments."""
+    """A chunk of the arguments of a tool call."""
 
     id: str
     text: str
 
 
 class ToolInputEnd(msgspec.Struct, frozen=True):
-    """The end of a call's arguments."""
+    """The end of the arguments of a tool call."""
 
     id: str
 
@@ -273,7 +273,7 @@ class Heartbeat(msgspec.Struct, frozen=True):
 
 
 class StreamFinish(msgspec.Struct, frozen=True):
-    """The end of a complete answer; a stream that ends without it has failed.
+    """The end of a complete answer; a stream without this event has failed.
 
     `usage` is None if the provider reported none. `note` is a warning for the user about the end of
     the answer. With the reason "error" it is the error message.
@@ -319,7 +319,7 @@ class Provider(Protocol):
 
     @property
     def env(self) -> Sequence[str]:
-        """The environment variables that may contain the key."""
+        """The environment variables that may contain the API key."""
         ...
 
     def models(self) -> Sequence[Model]:
@@ -327,11 +327,11 @@ class Provider(Protocol):
         ...
 
     def resolve(self, model_id: str) -> Model | None:
-        """Return the model with this id, or None if this provider certainly lacks it."""
+        """Return the model with this id, or None if the provider certainly lacks the model."""
         ...
 
     def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
-        """Stream the events of the answer; closing the iterator ends the request at once.
+        """Stream the events of the model's answer; closing the iterator ends the request at once.
 
         :raises ProviderAuthError: when a key is missing or refused.
         :raises ContextOverflowError: when the request is too long for the model.

@@ -45,7 +45,7 @@ class FunctionProvider:
         self.__module__ = function.__module__
 
     def models(self) -> Sequence[Model]:
-        """Return the named models, or else one model with the provider's own name."""
+        """Return the models that were named, or else one model with the provider's own name."""
         return tuple(self._models.values())
 
     def resolve(self, model_id: str) -> Model | None:
@@ -54,7 +54,7 @@ class FunctionProvider:
         return self._models.get(model_id, unnamed)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
-        """Yield the answer as events, with the starts and ends that the function omits.
+        """Yield the answer as events, including the block starts and ends that the function omits.
 
         :raises ProviderError: for errors of the function, and for a value that is not an event.
         """
@@ -82,7 +82,7 @@ class FunctionProvider:
 
 
 class _Pieces:
-    """The state of one answer: its open block, if any, and the calls so far."""
+    """The state of a function's answer: the open block, if any, and the calls yielded so far."""
 
     def __init__(self) -> None:
         self.finished = False
@@ -121,7 +121,7 @@ class _Pieces:
         yield piece
 
     def ending(self) -> Iterator[StreamEvent]:
-        """Yield the events that complete the answer."""
+        """Yield the events that are still missing at the end of the answer."""
         yield from self._closed()
         yield StreamFinish("tool-calls" if self._called else "stop")
 

@@ -1,4 +1,4 @@
-"""The lookup of API keys: first the user's settings, then the environment, then the store."""
+"""The lookup of API keys: in the user's settings, then the environment, then the secret store."""
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from pegboard.schema.config import Config, ProviderConfig
 
 
 class Key:
-    """A provider's key; neither its `repr` nor JSON shows the `value`.
+    """A provider's API key; neither its `repr` nor JSON shows the `value`.
 
     `source` tells users where the key is from, such as "the variable OPENAI_API_KEY". `remedy`
     tells them what to do if it is refused, such as "change it or unset it".
@@ -37,22 +37,22 @@ class KeyStore(Protocol):
     """
 
     async def find(self, provider_id: str, config: Config) -> Key | None:
-        """Find the stored key of a provider, or None.
+        """Return the stored API key of a provider, or None if there is none.
 
         The settings may select the key by its label, or name a command that prints the key.
         """
         ...
 
     def source(self, provider_id: str, config: Config) -> str | None:
-        """Return the same as `Keys.source`."""
+        """Return the source of a stored key, as `Keys.source` does."""
         ...
 
     def renew_with(self, provider_id: str, renew: Renew) -> None:
-        """Register the function as `Keys.renew_with` documents."""
+        """Register the function `renew`, as `Keys.renew_with` documents."""
         ...
 
     def secret(self, plugin: str, name: str) -> str | None:
-        """Return the stored secret of a plugin, or None."""
+        """Return the stored secret `name` of a plugin, or None if there is none."""
         ...
 
     def values(self) -> Iterable[str]:
@@ -88,12 +88,12 @@ class Keys:
         self._variables.update(variables)
 
     def renew_with(self, provider_id: str, renew: Renew) -> None:
-        """Renew the provider's stored sign-in with this function when it has expired."""
+        """Renew the provider's stored sign-in by calling `renew` when the sign-in has expired."""
         if self._store is not None:
             self._store.renew_with(provider_id, renew)
 
     async def find(self, provider_id: str, env: Sequence[str] = ()) -> Key | None:
-        """Find the key for a request, or None if there is none.
+        """Return the API key for a request to a provider, or None if there is none.
 
         A key that the user selects by its label has precedence over the environment.
 
@@ -114,18 +114,18 @@ class Keys:
         return key
 
     def source(self, provider_id: str, env: Sequence[str] = ()) -> str | None:
-        """Return the source of the key, or None without a key; no command is run."""
+        """Return the source of the API key, or None without a key; no command is run."""
         if key := self._given(provider_id, env):
             return key.source
         return self._store.source(provider_id, self._config) if self._store else None
 
     def variables(self) -> tuple[str, ...]:
-        """Return the variables that hold keys: those of providers and those that settings use."""
+        """Return the variables that hold API keys: those of providers and those in settings."""
         known = {*self._known()}
         return tuple({*self._variables, *(n for n, value in self._env.items() if value in known)})
 
     def values(self) -> tuple[str, ...]:
-        """Return all known secrets, longest first, to remove them from stored texts."""
+        """Return all known secrets, longest first, in order to remove them from stored texts."""
         found = {f"known {at}": each for at, each in enumerate((*self._known(), *self._hidden()))}
         return secret_values({**self._env, **found}, [*self._variables, *found])
 
@@ -146,7 +146,7 @@ class Keys:
         return Key(self._env[name], f"the variable {name}", remedy=remedy)
 
     def _known(self) -> Iterator[str]:
-        """Yield the known keys that are not in the environment."""
+        """Yield the known API keys that are not in the environment."""
         yield from filter(None, map(_option, self._config.provider.values()))
         yield from self._store.values() if self._store else ()
 
@@ -157,7 +157,7 @@ def _option(said: ProviderConfig) -> str:
 
 
 def unset_variables(value: object) -> tuple[str, ...]:
-    """Return the variables that a value still refers to because they are not set."""
+    """Return the variables that a setting still refers to because the variables are not set."""
     if not (isinstance(value, str) and "{env:" in value):
         return ()
     return tuple(name.strip() for name in re.findall(r"\{env:([^{}]+)\}", value))

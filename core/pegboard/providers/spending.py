@@ -49,7 +49,7 @@ def tokens_of(usage: Usage | None) -> Tokens:
 
 
 def cost_of(tokens: Tokens, cost: ModelCost | None) -> float | None:
-    """Return the price of one request in USD, or None if unknown.
+    """Return the price of one request in US dollars, or None if the price is unknown.
 
     Reasoning costs as much as output. Cached tokens without a known price cost as much as other
     tokens.
@@ -99,7 +99,7 @@ class Need(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Spent(msgspec.Struct, frozen=True, kw_only=True):
-    """The usage of requests that providers reported, and an estimate for the others."""
+    """The usage of requests as reported by providers, and estimated where not reported."""
 
     cost: float = 0.0
     tokens: Tokens = Tokens()
@@ -111,7 +111,7 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
         return None if self.estimate and self.estimate.requests else self.cost
 
     def plus(self, other: "Spent") -> "Spent":
-        """Return the sum of both."""
+        """Return the sum of this usage and another."""
         return Spent(
             cost=self.cost + other.cost,
             tokens=add_tokens(self.tokens, other.tokens),
@@ -166,7 +166,7 @@ def _tools_length(request: ModelRequest) -> int:
 
 
 def sizes_of(request: ModelRequest) -> str:
-    """Return the token estimates of a request's parts, and ways to shorten it, as text."""
+    """Return the estimated tokens of a request's parts, and ways to shorten it, as one text."""
     window = request.model.limit.input or request.model.limit.context
     system, tools = (
         _system_length(request) // CHARS_AT_LEAST,
@@ -214,33 +214,33 @@ class Budget:
         return ()
 
     def take_call(self) -> None:
-        """Count a tool call before it runs.
+        """Count a tool call against the budget, before the call runs.
 
         :raises BudgetError: when the call would exceed a limit.
         """
 
     def take_subagent(self) -> None:
-        """Count a subagent before it starts.
+        """Count a subagent against the budget, before the subagent starts.
 
         :raises ToolError: when it would exceed the limit; the message is for the model.
         """
 
     def in_time(self) -> AbstractAsyncContextManager[None]:
-        """Return a context manager for a step that ends the step when the time is over.
+        """Return a context manager for a step, which is ended when the budget's time is over.
 
         :raises BudgetError: when the time is over.
         """
         return nullcontext()
 
     async def answer(self, provider: Provider, request: ModelRequest) -> AsyncIterator[StreamEvent]:
-        """Return the provider's stream if the budget allows the request.
+        """Return the provider's stream of events if the budget allows the request.
 
         :raises BudgetError: when it does not.
         """
         return provider.stream(request)
 
     def counts(self) -> Mapping[str, Any] | None:
-        """Return JSON to store with the session for its next run, or None."""
+        """Return JSON to store with the session for its next run, or None if there is none."""
         return None
 
 

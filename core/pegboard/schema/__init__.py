@@ -1,1 +1,1 @@
-"""The values of the domain: one frozen struct per concept, also used on the wire."""
+"""The values of Pegboard's domain: a frozen struct for each concept, also used on the wire."""

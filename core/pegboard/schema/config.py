@@ -1,4 +1,4 @@
-"""A project's configuration, its agents, commands and services.
+"""The configuration of a project, with its agents, commands and services.
 
 Keys are spelled as in the files (`small_model`), unlike the protocol's other values.
 """
@@ -32,7 +32,7 @@ Exposure = Literal["direct", "deferred", "hidden"]
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The settings that every table of the configuration shares."""
+    """The base of all tables of the configuration, which sets the options of their structs."""
 
 
 class AgentConfig(Table, frozen=True, forbid_unknown_fields=True):
@@ -101,7 +101,7 @@ class PluginConfig(Table, frozen=True):
 
 
 class FormatterConfig(Table, frozen=True, forbid_unknown_fields=True):
-    """A formatter of files: a new one, or a known one that is changed or disabled.
+    """A formatter of files: a new formatter, or a known formatter that is changed or disabled.
 
     `command` is a program with its arguments, in which `$FILE` stands for the file. Naming a known
     formatter that runs code of the project (prettier's plugins) allows it.
@@ -114,7 +114,7 @@ class FormatterConfig(Table, frozen=True, forbid_unknown_fields=True):
 
 
 class LspConfig(Table, frozen=True, forbid_unknown_fields=True):
-    """A language server: a new one, or a known one that is changed or disabled.
+    """A language server: a new server, or a known server that is changed or disabled.
 
     `command` is a program with its arguments, `initialization` the options sent at its start.
     Naming a known server that runs code of the project (rust's build scripts) allows it.
@@ -202,7 +202,7 @@ class BudgetConfig(Limits, frozen=True, forbid_unknown_fields=True):
 
 
 class ProcessLimits(Table, frozen=True, forbid_unknown_fields=True):
-    """The limits of one tool call's processes; 0 is no limit.
+    """The limits of the processes of one tool call; 0 means no limit.
 
     `memory_mb` is for all of them together, by default three quarters of the machine's memory.
     `open_files` is for each process. A project may only lower them.
@@ -308,7 +308,7 @@ Purpose = Literal["turn", "aside"] | AgentWork
 
 
 class Agent(Wire, frozen=True, weakref=True):
-    """A role of the model: its prompt, its model and its permissions.
+    """A role of the model, with a prompt, a model and permissions of its own.
 
     A primary agent talks to the user; a subagent is called by the `task` tool. `steps` is the limit
     of requests to the model in a turn, None for no limit. `prompt` replaces the default prompt, and
@@ -360,7 +360,7 @@ class Command(Wire, frozen=True):
 
     @property
     def is_document(self) -> bool:
-        """Whether the text was written for any model, as in a skill.
+        """Whether the text of the command was written for any model, as in a skill.
 
         Such a text contains no commands to run.
         """

@@ -1,4 +1,4 @@
-"""The events of the bus, with the protocol's names and fields.
+"""The events of the event bus, with the protocol's names and fields.
 
 Each class has the `properties` of one kind of event; `TYPES` maps the class to the `type`.
 """
@@ -22,7 +22,7 @@ from pegboard.schema.wire import Wire
 
 
 class SessionEvent(Wire, frozen=True):
-    """The fields of every event about one session."""
+    """The fields that every event about a single session has."""
 
     session_id: str
 
@@ -56,7 +56,7 @@ class SessionIdle(SessionEvent, frozen=True):
 
 
 class SessionFailed(Wire, frozen=True):
-    """The event that a turn, or the preparation of one, failed."""
+    """The event that a turn failed, or that the preparation of a turn failed."""
 
     session_id: str | None = None
     error: Failure | None = None
@@ -91,7 +91,7 @@ class MessageRemoved(SessionEvent, frozen=True):
 
 
 class PartUpdated(SessionEvent, frozen=True):
-    """The event that a part was added or changed, with the complete part.
+    """The event that a message part was added or changed, with the complete part.
 
     `time` is in milliseconds since the epoch. While the model writes, added text is sent as
     `PartDelta`; the complete part follows at its end.
@@ -179,7 +179,7 @@ class ProjectUpdated(Wire, frozen=True):
 
 
 class PluginFailed(Wire, frozen=True):
-    """The event that a plugin raised, hung or answered with the wrong type."""
+    """The event that a plugin raised, hung or returned a value of the wrong type."""
 
     plugin: str
     hook: str
@@ -188,7 +188,7 @@ class PluginFailed(Wire, frozen=True):
 
 
 class Custom(Wire, frozen=True):
-    """An event that a plugin defines; `name` is its type."""
+    """An event that a plugin defines; `name` is the event's type."""
 
     name: str
     data: dict[str, Any]
@@ -234,7 +234,7 @@ Properties = (
 
 
 class Event(Wire, frozen=True):
-    """An event of the bus.
+    """An event of the event bus.
 
     `seq` is its number in the database, 0 for events that are not stored (deltas, status).
     """

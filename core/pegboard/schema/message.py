@@ -23,7 +23,7 @@ class MessageTime(Wire, frozen=True):
 
 
 class UserSummary(Wire, frozen=True):
-    """The result of a prompt: the file changes of its turn as unified diffs, and a title.
+    """The result of a prompt: the file changes of the prompt's turn as unified diffs, and a title.
 
     `title` is made from the prompt's own words. Pegboard never sets `body`.
     """
@@ -79,12 +79,12 @@ class Prompt:
 
     @property
     def inputs(self) -> tuple[PartInput, ...]:
-        """The text and the parts, without the files."""
+        """The text and the other parts of the prompt, without its files."""
         texts = (TextInput(text=self.text),) if self.text else ()
         return (*texts, *self.parts)
 
     def attach(self, directory: Path) -> Self:
-        """Return the prompt with its files as parts; relative paths start at `directory`.
+        """Return the prompt with its files converted to parts; relative paths start at `directory`.
 
         This blocks.
 
@@ -113,19 +113,19 @@ class UserMessage(Wire, frozen=True, tag_field="role", tag="user"):
 
     @property
     def orders(self) -> tuple[str | None, ...]:
-        """The prompt's additions to the system prompt: its `system` and the form of the answer."""
+        """The prompt's additions to the system prompt: `system`, and the form of the answer."""
         return (self.system, self.format.order) if self.format else (self.system,)
 
 
 class MessagePath(Rest, frozen=True):
-    """The paths of a turn: the working directory and the root of the worktree."""
+    """The paths of a turn: the working directory, and the root of the git worktree."""
 
     cwd: str
     root: str
 
 
 class AuthData(Rest, frozen=True):
-    """The provider of a failed credential, and the reason."""
+    """The provider whose API key or sign-in failed, and the reason for the failure."""
 
     provider_id: str
     message: str
@@ -168,7 +168,7 @@ class AbortedFailure(Wire, frozen=True, tag_field="name", tag="MessageAbortedErr
 
 
 class StoppedFailure(Wire, frozen=True, tag_field="name", tag="StoppedError"):
-    """The failure that a plugin, such as a command hook, stopped the turn; it has the reason."""
+    """The failure that a plugin, such as a command hook, stopped the turn, with the reason."""
 
     data: TextData
 
@@ -185,7 +185,7 @@ class APIData(Wire, frozen=True):
 
 
 class APIFailure(Wire, frozen=True, tag_field="name", tag="APIError"):
-    """The failure that the provider refused the request or its answer broke off."""
+    """The failure that the provider refused the request, or that the answer broke off."""
 
     data: APIData
 
@@ -204,7 +204,7 @@ class ContextOverflowFailure(Wire, frozen=True, tag_field="name", tag="ContextOv
 
 
 class ContentFilterFailure(Wire, frozen=True, tag_field="name", tag="ContentFilterError"):
-    """The failure that the model, or its provider's filter, refused to answer."""
+    """The failure that the model, or the provider's content filter, refused to answer."""
 
     data: TextData
 
@@ -299,12 +299,12 @@ class Turn(Rest, frozen=True, weakref=True):
 
     @property
     def text(self) -> str:
-        """The text parts as one string, without reasoning and tool calls."""
+        """The text parts of the message as one string, without reasoning and tool calls."""
         return "".join(part.text for part in self.parts if isinstance(part, TextPart))
 
     @property
     def own_texts(self) -> tuple[str, ...]:
-        """The texts that the user typed or the model wrote, without those that Pegboard added."""
+        """The texts that the user typed or the model wrote, without any that Pegboard added."""
         texts = (part for part in self.parts if isinstance(part, TextPart))
         return tuple(part.text for part in texts if not part.synthetic)
 
@@ -330,5 +330,5 @@ class TypedTurn(Turn, frozen=True, weakref=True):
 
     @property
     def output(self) -> Any:  # noqa: ANN401 - of the type
-        """The converted value of the final answer."""
+        """The value of the final answer, converted to the Python type."""
         return self.value

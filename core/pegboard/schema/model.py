@@ -1,4 +1,4 @@
-"""Models and their facts, as clients list them.
+"""Models and the facts about models, as clients list them.
 
 A model is the provider's own entry, completed with facts that Pegboard knows.
 """
@@ -28,7 +28,7 @@ Messages, Gemini's `generateContent`."""
 
 
 class ModelApi(Rest, frozen=True):
-    """The model's name at its provider, the base URL, and the npm package of the client."""
+    """The model's name at its provider, the server's base URL, and the client's npm package."""
 
     id: str
     url: str = ""
@@ -137,7 +137,7 @@ class ModelFacts(Wire, frozen=True):
 
 
 def merge_facts(facts: ModelFacts, over: ModelFacts) -> ModelFacts:
-    """Return the facts, with those that `over` knows replaced by its values."""
+    """Return the facts, with every fact that `over` knows replaced by the value in `over`."""
     known = _known(over, ModelFacts.__struct_fields__)
     return replace(facts, **known | {"limit": _limit(facts.limit, over.limit)})
 

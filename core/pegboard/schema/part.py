@@ -13,21 +13,21 @@ _MEDIA = ("image/", "audio/", "video/", "application/pdf")
 
 
 class TimeSpan(Wire, frozen=True):
-    """The start and the end of an activity, in milliseconds since the epoch."""
+    """The start and the end of an activity, such as a call, in milliseconds since the epoch."""
 
     start: int
     end: int | None = None
 
 
 class Pending(Rest, frozen=True, tag_field="status", tag="pending"):
-    """The state while the model writes the call; `raw` is the text of its arguments so far."""
+    """The state of a call while the model writes it; `raw` is the text of the arguments so far."""
 
     input: dict[str, Any]
     raw: str
 
 
 class Running(Wire, frozen=True, tag_field="status", tag="running"):
-    """The state while the tool runs; `title` and `metadata` are its progress."""
+    """The state of a call while the tool runs; `title` and `metadata` show the progress."""
 
     input: dict[str, Any]
     time: TimeSpan
@@ -36,7 +36,7 @@ class Running(Wire, frozen=True, tag_field="status", tag="running"):
 
 
 class CompletedSpan(Wire, frozen=True):
-    """A `TimeSpan` with `compacted`, the time when the output was hidden from the model."""
+    """A `TimeSpan` with `compacted`, the time when a call's output was hidden from the model."""
 
     start: int
     end: int
@@ -44,7 +44,7 @@ class CompletedSpan(Wire, frozen=True):
 
 
 class Completed(Wire, frozen=True, tag_field="status", tag="completed"):
-    """The state after the tool has answered; `attachments` are file parts."""
+    """The state of a call after the tool has answered; `attachments` are file parts."""
 
     input: dict[str, Any]
     output: str
@@ -55,7 +55,7 @@ class Completed(Wire, frozen=True, tag_field="status", tag="completed"):
 
 
 class Failed(Wire, frozen=True, tag_field="status", tag="error"):
-    """The state after the tool failed, was denied or was stopped; the model reads `error`."""
+    """The state of a call that failed, was denied or was stopped; the model reads `error`."""
 
     input: dict[str, Any]
     error: str
@@ -93,7 +93,7 @@ class TextPart(StoredPart, frozen=True, tag_field="type", tag="text"):
 
 
 class ReasoningPart(StoredPart, frozen=True, tag_field="type", tag="reasoning"):
-    """The model's reasoning; `metadata` comes from the provider, such as a signature."""
+    """The model's reasoning; `metadata`, such as a signature, comes from the provider."""
 
     text: str
     time: TimeSpan
@@ -110,7 +110,7 @@ class FilePart(StoredPart, frozen=True, tag_field="type", tag="file"):
 
 
 class ToolPart(StoredPart, frozen=True, tag_field="type", tag="tool"):
-    """One tool call; `metadata` is sent by the provider with the call."""
+    """One tool call; `metadata` is what the provider has sent with the call."""
 
     call_id: str
     tool: str
@@ -119,13 +119,13 @@ class ToolPart(StoredPart, frozen=True, tag_field="type", tag="tool"):
 
 
 class StepStartPart(StoredPart, frozen=True, tag_field="type", tag="step-start"):
-    """The start of a request to the model; `snapshot` is the tree of files before it."""
+    """The start of a request to the model; `snapshot` is the id of the files' state before it."""
 
     snapshot: str | None = None
 
 
 class StepFinishPart(StoredPart, frozen=True, tag_field="type", tag="step-finish"):
-    """The end of a request to the model: its reason, and its cost in US dollars, if known."""
+    """The end of a request to the model: the finish reason, and the cost in US dollars if known."""
 
     reason: str
     cost: float | None
@@ -190,7 +190,7 @@ class SubtaskPart(StoredPart, frozen=True, tag_field="type", tag="subtask"):
 
 
 class CompactionPart(StoredPart, frozen=True, tag_field="type", tag="compaction"):
-    """A request to summarise the history before it."""
+    """A request to summarise the history before this part."""
 
     auto: bool
 
@@ -202,7 +202,7 @@ class Instant(Wire, frozen=True):
 
 
 class RetryPart(StoredPart, frozen=True, tag_field="type", tag="retry"):
-    """A failed attempt of a request; `error` is an `APIFailure` in its wire form."""
+    """A failed attempt of a model request; `error` is an `APIFailure` in its wire form."""
 
     attempt: int
     error: dict[str, Any]
@@ -279,7 +279,7 @@ class SubtaskInput(Wire, frozen=True, tag_field="type", tag="subtask"):
 
 
 def mime_of(path: Path) -> str:
-    """Return the MIME type for a file part: the file's own if models accept it, else plain text."""
+    """Return the MIME type for a file part: the file's own if models accept it, or plain text."""
     import mimetypes  # its tables take 10 ms, and few prompts have files
 
     guessed = mimetypes.guess_type(path.name)[0] or ""

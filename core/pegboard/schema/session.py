@@ -1,4 +1,4 @@
-"""Sessions, their permission rules, and the questions that users answer in them."""
+"""Sessions, their permission rules, and the questions that a session asks its user."""
 
 import re
 from typing import Any, Literal
@@ -37,7 +37,7 @@ USER_KEY = "user"
 
 
 class Approval(Rest, frozen=True):
-    """A permanent approval: a rule that the user's answer has made, for all agents or for one.
+    """A permanent approval: a rule that a user's answer has made, for all agents or for one agent.
 
     `id` is its number in the database. `key` is the id of the session or project, or `USER_KEY`.
     `at` is in milliseconds since the epoch, 0 if unknown.
@@ -51,7 +51,7 @@ class Approval(Rest, frozen=True):
 
     @property
     def scope(self) -> Scope:
-        """The scope of the approval: a session, a project, or all projects of the user."""
+        """The scope of the approval: one session, one project, or all projects of the user."""
         if self.key == USER_KEY:
             return "user"
         return "session" if self.key.startswith("ses_") else "project"
@@ -87,7 +87,7 @@ class PermissionRequest(Wire, frozen=True):
 
     @property
     def line(self) -> str:
-        """The whole command line, if the patterns alone do not show what runs, else "".
+        """The whole command line of the request, or "" if its patterns already show what runs.
 
         The patterns are the single commands of the line. If it has loops or variables, only the
         whole line shows what they do.
@@ -98,7 +98,7 @@ class PermissionRequest(Wire, frozen=True):
         return command
 
     def list_strings(self, key: str) -> tuple[str, ...]:
-        """Return the strings of a list in the metadata, such as `writes`, or () without one."""
+        """Return the strings of a list in the metadata, such as `writes`, or () if absent."""
         value = self.metadata.get(key)
         return (
             tuple(each for each in value if isinstance(each, str))
@@ -149,14 +149,14 @@ Answers = tuple[tuple[str, ...], ...]
 
 
 class QuestionOption(Rest, frozen=True):
-    """A possible answer to a question: a label of a few words, and its meaning."""
+    """A possible answer to a question: a label of a few words, and what the label means."""
 
     label: str
     description: str = ""
 
 
 class Question(Rest, frozen=True):
-    """A question to the user; `header` names it in a word or two.
+    """A question to the user; `header` names the question in a word or two.
 
     `multiple` allows several labels. `custom` allows the user to write a different answer.
     """
@@ -169,7 +169,7 @@ class Question(Rest, frozen=True):
 
 
 class QuestionRequest(Wire, frozen=True):
-    """Questions that wait for the user, with the tool call that asks them."""
+    """Questions that wait for the user's answer, with the tool call that asks them."""
 
     id: str
     session_id: str
@@ -196,7 +196,7 @@ class SessionTime(Wire, frozen=True):
 
 
 class CacheTokens(Rest, frozen=True):
-    """The tokens that a provider read from, or wrote to, its prompt cache."""
+    """The tokens that a provider read from its prompt cache, or wrote to the cache."""
 
     read: int = 0
     write: int = 0
@@ -216,7 +216,7 @@ class Tokens(Rest, frozen=True):
 
 
 def add_tokens(first: Tokens | None, second: Tokens) -> Tokens:
-    """Return the sum of two counts, without a `total`; None counts as zero."""
+    """Return the sum of two token counts, without a `total`; None counts as zero."""
     first = first or Tokens()
     return Tokens(
         input=first.input + second.input,
@@ -238,7 +238,7 @@ class SessionModel(Wire, frozen=True):
 
 
 class FileDiff(Wire, frozen=True):
-    """The changes of one file in a turn; `patch` is a unified diff."""
+    """The changes of one file in a turn; `patch` is the unified diff."""
 
     file: str
     additions: int
@@ -268,7 +268,7 @@ class Revert(Wire, frozen=True):
 
 
 class Estimate(Wire, frozen=True):
-    """The estimated usage of requests without a reported usage or a known price.
+    """The estimated usage of requests whose usage or cost is unknown.
 
     `requests` counts requests of unknown cost. `cost` (in US dollars) and `tokens` are estimated
     from the length of requests and answers without reported usage.

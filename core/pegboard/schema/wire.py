@@ -21,7 +21,7 @@ def wire_name(name: str) -> str:
 
 
 class Wire(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename=wire_name):
-    """The settings that every value of the protocol shares; it has no fields and no methods."""
+    """The base of all protocol values, which sets their struct options; it has no fields."""
 
 
 encode = msgspec.json.Encoder().encode
@@ -40,7 +40,7 @@ def encode_text(text: str) -> bytes:
 
 
 def encode_checked(value: object) -> bytes:
-    """Encode a value that plugins contribute to, such as a tool's metadata.
+    """Encode a value to which plugins contribute, such as the metadata of a tool call.
 
     :raises InvalidInputError: when a part of it has no JSON form.
     """
@@ -77,4 +77,4 @@ def to_json(value: object) -> Any:  # noqa: ANN401 - JSON leaves here
 
 
 class Rest(Wire, frozen=True, omit_defaults=False):
-    """A `Wire` value that is sent with all its fields, including those with default values."""
+    """A `Wire` value that is sent with all fields, including fields with default values."""

@@ -52,7 +52,7 @@ _EXCERPT_LENGTH = 120
 
 
 class Fence(msgspec.Struct, frozen=True):
-    """The exclusive right of one process to run a session; `epoch` counts its owners so far."""
+    """The exclusive right of one process to run a session; `epoch` counts the owners so far."""
 
     session_id: str
     owner: str
@@ -60,14 +60,14 @@ class Fence(msgspec.Struct, frozen=True):
 
 
 class LastIds(msgspec.Struct, frozen=True):
-    """The greatest message and part ids of a session; None if it has none."""
+    """The greatest message id and the greatest part id of a session; None if it has none."""
 
     message: str | None
     part: str | None
 
 
 class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
-    """A session that contains a searched string, in a message or else in its title."""
+    """A session that contains the searched string, in a message or else in the session's title."""
 
     session: Session
     message_id: str | None = None
@@ -119,7 +119,7 @@ class OpenStorage(Protocol):
     def __call__(
         self, url: str | Path, *, ids: IdSource, on_commit: OnCommit | None = None
     ) -> Awaitable["Storage"]:
-        """Open a database, and mark the unfinished work of dead processes as interrupted.
+        """Open a database, and mark the work that dead processes left unfinished as interrupted.
 
         :raises StorageError: when the database cannot be opened.
         """
@@ -140,7 +140,7 @@ class Storage(Protocol):
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The paths of the database on this machine, whether or not they exist.
+        """The paths of the database's files on this machine, whether or not these exist.
 
         No tool may change these paths without asking.
         """
@@ -148,7 +148,7 @@ class Storage(Protocol):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The problems found while opening the database, as sentences for the user."""
+        """The problems found while the database was opened, as sentences for the user."""
         ...
 
     async def commit(self, *changes: Change, fence: Fence | None = None) -> tuple[Event, ...]:
@@ -182,7 +182,7 @@ class Storage(Protocol):
         ...
 
     async def search(self, project_id: str, text: str, *, limit: int = 50) -> tuple[SearchHit, ...]:
-        """Return the project's sessions with the text in their title or in a message.
+        """Return at most `limit` sessions of the project with the text in their title or a message.
 
         Each session is listed once. Matches in titles come first, then the sessions updated last.
         Case is ignored at least for the letters A to Z.
@@ -190,7 +190,7 @@ class Storage(Protocol):
         ...
 
     async def children(self, session_id: str) -> tuple[Session, ...]:
-        """Return the children of a session, in the order of their creation."""
+        """Return the sessions of a session's subagents, in the order of their creation."""
         ...
 
     async def projects(self) -> tuple[Project, ...]:
@@ -238,7 +238,7 @@ class Storage(Protocol):
         ...
 
     async def events(self, after: int, *, limit: int = 1000) -> tuple[Event, ...]:
-        """Return the stored events with a greater `seq` than `after`, in order.
+        """Return at most `limit` stored events with a greater `seq` than `after`, in order.
 
         At least the newest 10,000 events, or the events of a day, are stored. The numbers have
         gaps. If several processes write, an event is returned only when no event with a smaller
@@ -251,7 +251,7 @@ class Storage(Protocol):
         ...
 
     async def last_ids(self, session_id: str) -> LastIds:
-        """Return the greatest ids in the session, so that new ones can be greater."""
+        """Return the greatest message and part ids in the session; new ids must be greater."""
         ...
 
     async def sizes(self) -> tuple[SessionSize, ...]:
@@ -259,7 +259,7 @@ class Storage(Protocol):
         ...
 
     async def problems(self) -> tuple[str, ...]:
-        """Read the whole database and return its problems, as sentences."""
+        """Read the whole database and return the problems found in it, as sentences."""
         ...
 
     async def vacuum(self) -> int:
@@ -286,7 +286,7 @@ class Storage(Protocol):
         ...
 
     async def release(self, fence: Fence) -> None:
-        """Release the right; do nothing when another process has it.
+        """Release the exclusive right to a session; do nothing if another process has the right.
 
         Unfinished calls and answers of the session are marked as interrupted. If the database
         cannot be written, no error is raised. The storage then tries again, also before the next
@@ -295,12 +295,12 @@ class Storage(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Write the pending changes, release all rights and close the database."""
+        """Write the changes not yet written, release all rights and close the database."""
         ...
 
 
 async def follow(storage: Storage, after: int, *, every_s: float = 0.2) -> AsyncIterator[Event]:
-    """Yield the stored events after a number as they arrive, including other processes' events.
+    """Yield the stored events after the number `after` as they arrive, also from other processes.
 
     The storage is read every `every_s` seconds, and the iteration never ends by itself.
 

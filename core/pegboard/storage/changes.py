@@ -43,7 +43,7 @@ from pegboard.schema.session import (
 
 
 class PutProject(msgspec.Struct, frozen=True):
-    """A change that inserts or updates a project: `project.updated`."""
+    """A change that inserts or updates a project; its event is `project.updated`."""
 
     project: Project
 
@@ -54,7 +54,7 @@ class PutProject(msgspec.Struct, frozen=True):
 
 
 class CreateSession(msgspec.Struct, frozen=True):
-    """A change that inserts a session: `session.created`.
+    """A change that inserts a session; its event is `session.created`.
 
     The id must be new (else `InvalidInputError`). A parent must exist (else `NotFoundError`).
     """
@@ -140,7 +140,7 @@ class DropSession(msgspec.Struct, frozen=True):
 
 
 class PutMessage(msgspec.Struct, frozen=True):
-    """A change that inserts or updates a message: `message.updated`."""
+    """A change that inserts or updates a message; its event is `message.updated`."""
 
     message: Message
 
@@ -156,7 +156,7 @@ class PutMessage(msgspec.Struct, frozen=True):
 
 
 class DropMessage(msgspec.Struct, frozen=True):
-    """A change that deletes a message and its parts: `message.removed`, if it exists."""
+    """A change that deletes a message with its parts, if it exists; event: `message.removed`."""
 
     session_id: str
     message_id: str
@@ -168,7 +168,7 @@ class DropMessage(msgspec.Struct, frozen=True):
 
 
 class PutPart(msgspec.Struct, frozen=True):
-    """A change that inserts or updates a part: `message.part.updated`.
+    """A change that inserts or updates a part; its event is `message.part.updated`.
 
     If `publish` is false, an update has no event, because clients count some events. Updates of a
     pending or running call are published but not stored as events.
@@ -200,7 +200,7 @@ class AddText(msgspec.Struct, frozen=True):
 
 
 class DropPart(msgspec.Struct, frozen=True):
-    """A change that deletes a part: `message.part.removed`, if it exists."""
+    """A change that deletes a part, if the part exists; its event is `message.part.removed`."""
 
     session_id: str
     message_id: str
@@ -215,7 +215,7 @@ class DropPart(msgspec.Struct, frozen=True):
 
 
 class PutTodos(msgspec.Struct, frozen=True):
-    """A change that replaces a session's to-do list: `todo.updated`."""
+    """A change that replaces a session's to-do list; its event is `todo.updated`."""
 
     session_id: str
     todos: tuple[Todo, ...]
@@ -260,7 +260,7 @@ class DropApproval(msgspec.Struct, frozen=True):
 
 
 class PutPermissionRequest(msgspec.Struct, frozen=True):
-    """A change that stores a permission request: `permission.asked`."""
+    """A change that stores a permission request; its event is `permission.asked`."""
 
     request: PermissionRequest
 
@@ -276,7 +276,7 @@ class PutPermissionRequest(msgspec.Struct, frozen=True):
 
 
 class SettlePermissionRequest(msgspec.Struct, frozen=True):
-    """A change that deletes an answered permission request: `permission.replied`."""
+    """A change that deletes an answered permission request; its event is `permission.replied`."""
 
     session_id: str
     request_id: str
@@ -291,7 +291,7 @@ class SettlePermissionRequest(msgspec.Struct, frozen=True):
 
 
 class PublishEvent(msgspec.Struct, frozen=True):
-    """A change that stores an event that belongs to no other change."""
+    """A change that stores an event which belongs to no other change."""
 
     properties: Properties
 

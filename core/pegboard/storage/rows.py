@@ -1,4 +1,4 @@
-"""The replacement of damaged rows and the completion of unfinished ones.
+"""The reading of database rows: damaged rows are replaced, and unfinished work is completed.
 
 A damaged row becomes a value that names it, and does not hide other rows. Unfinished work of a
 process that has died, or could not write the end, ends with an error.
@@ -103,7 +103,7 @@ _Value = TypeVar("_Value")
 
 
 def read_session(data: bytes, id_: str, project_id: str, directory: str, updated: int) -> Session:
-    """Return the session of a row; a damaged session is rebuilt from the other columns."""
+    """Return the session of a row; rebuild a damaged session from the other columns of its row."""
     try:
         return _decode_session(data)
     except _DAMAGE:
@@ -134,7 +134,7 @@ def read_approval(row: Sequence[Any]) -> Approval:
 
 
 def read_message(data: bytes, session_id: str, id_: str, role: str) -> Message:
-    """Return the message of a row; a damaged one keeps its role, an answer also has an error."""
+    """Return the message of a row; a damaged message keeps its role, an answer gets an error."""
     try:
         return _decode_message(data)
     except _DAMAGE:
@@ -231,7 +231,7 @@ def read_todos(data: bytes) -> tuple[Todo, ...]:
 
 
 def read_json(data: bytes, kind: type[_Value]) -> _Value | None:
-    """Return the JSON value of a row, or None if it is damaged."""
+    """Return the JSON value of a row as a `kind`, or None if the row is damaged."""
     try:
         return msgspec.json.decode(data, type=kind)
     except _DAMAGE:
@@ -239,7 +239,7 @@ def read_json(data: bytes, kind: type[_Value]) -> _Value | None:
 
 
 def read_properties(name: str, data: bytes) -> Properties:
-    """Return the properties of an event with this name; damaged ones become an empty `Custom`."""
+    """Return the properties of an event; damaged properties become an empty `Custom`."""
     kind = _PROPERTIES.get(name)
     try:
         if kind is None:
@@ -255,7 +255,7 @@ def read_properties(name: str, data: bytes) -> Properties:
 
 
 def damage_of(kind: Literal["session", "message", "part"], id_: str, data: bytes) -> str | None:
-    """Return a sentence about the damage of a row, or None if the row can be read."""
+    """Return a sentence about the damage of a row of this `kind`, or None for a readable row."""
     try:
         _DECODERS[kind](data)
     except _DAMAGE as error:
@@ -321,7 +321,7 @@ def end_unfinished(
 
 
 def _ended_call(part: ToolPart, error: str, end: int) -> ToolPart:
-    """Return a call as failed, with its input and progress; `error` is for a call that ran."""
+    """Return an unfinished call as failed; `error` is the message for a call that already ran."""
     match part.state:
         case Running(input=arguments, time=TimeSpan(start=start), metadata=metadata):
             pass

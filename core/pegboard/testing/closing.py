@@ -1,4 +1,4 @@
-"""Closing a test's server, also while it accepts a connection."""
+"""The closing of a test's server, even while the server accepts a connection."""
 
 import asyncio
 
@@ -7,7 +7,7 @@ ACCEPT_TURNS = 5
 
 
 async def stop_accepting(server: asyncio.Server) -> None:
-    """Close a server once each connection that it has accepted has its handler.
+    """Close a server once a handler runs for each connection that the server has accepted.
 
     asyncio would leave a connection open that it accepts just when its server is closed.
     """

@@ -1,4 +1,4 @@
-"""Checks that models can use a tool and that providers accept it."""
+"""Checks that models can use a tool and that providers accept the tool."""
 
 import inspect
 import json
@@ -58,7 +58,7 @@ def _fail(failure: PluginFailed) -> None:
 
 
 def check_tools(tools: Iterable[Tool], *, calls: bool = True) -> tuple[Finding, ...]:
-    """Return the faults found in tools; () if there are none.
+    """Return the faults found in tools, or () for faultless tools.
 
     The rules:
 

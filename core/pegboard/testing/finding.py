@@ -1,4 +1,4 @@
-"""Findings of the checks for plugin authors: each names a broken rule and describes the fault."""
+"""The findings of the checks for plugin authors: each names a broken rule and what is wrong."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -10,7 +10,7 @@ LIMIT_S = 20.0
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """A broken rule; `subject` names the tool, hook or provider that breaks it."""
+    """A broken rule; `subject` names the tool, hook or provider that breaks the rule."""
 
     subject: str
     rule: str
@@ -18,7 +18,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BrokenRuleError(Exception):
-    """An error for a broken rule; its text describes the fault."""
+    """An error for a broken rule; the error's text describes what is wrong."""
 
 
 def must(holds: object, text: str) -> None:
@@ -34,7 +34,7 @@ Rule = Callable[[], Awaitable[None]]
 
 
 async def broken(subject: str, rules: Mapping[str, Rule]) -> tuple[Finding, ...]:
-    """Return the broken rules; a rule counts as broken if it raises or takes more than 20 s."""
+    """Return the broken rules; a rule is broken if it raises an error or takes more than 20 s."""
     found = [
         Finding(subject=subject, rule=name, text=text)
         for name, rule in rules.items()

@@ -1,4 +1,4 @@
-"""The pytest fixtures that come with Pegboard.
+"""The fixtures for pytest that come with Pegboard.
 
 Each test has folders of its own, below its `tmp_path`, and no network is used. The rest of Pegboard
 is imported when a test first uses a fixture.
@@ -34,7 +34,7 @@ def pegboard_app(tmp_path: Path) -> "Callable[..., AbstractAsyncContextManager[S
 
 @pytest.fixture
 def run_turn(tmp_path: Path) -> "Callable[..., TurnRecord]":
-    """Return a function that runs a turn and returns its `TurnRecord`.
+    """Return a function that runs a turn and returns the turn's `TurnRecord`.
 
     For example, `run_turn(plugin, script=[("select", {...}), "done"])`. The function starts an
     event loop; an `async` test uses `pegboard_app` instead.
@@ -55,7 +55,7 @@ def run_turn(tmp_path: Path) -> "Callable[..., TurnRecord]":
 
 @pytest.fixture
 def tool_call(run_turn: "Callable[..., TurnRecord]") -> "Callable[..., CallRecord]":
-    """Return a function that makes one tool call in a turn and returns its `CallRecord`.
+    """Return a function that makes one tool call in a turn and returns the call's `CallRecord`.
 
     For example, `tool_call(select, {"table": "ships"})`. The first argument is a tool or the name
     of a tool; after the arguments of the call follow the plugins that it needs.

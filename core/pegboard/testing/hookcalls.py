@@ -1,4 +1,4 @@
-"""Sample arguments of hooks: ordinary and unusual values, as the engine may pass them."""
+"""Sample arguments of hooks: ordinary and unusual values that the engine may pass to hooks."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -108,7 +108,7 @@ def calls(
 
 
 def _values(kind: Any, known: Mapping[Any, Sequence[Any]]) -> Sequence[Any]:  # noqa: ANN401 - a type
-    """Return sample values of a type; for an unknown struct, one with its required fields."""
+    """Return sample values of a type; of an unknown struct, one with only the required fields."""
     if kind in known:
         return known[kind]
     if get_origin(kind) is tuple:
@@ -167,7 +167,7 @@ def _values_in_a_session(view: SessionView) -> dict[Any, Sequence[Any]]:
 
 
 def _events() -> Iterator[Event]:
-    """Yield an event of each type with its required fields only, and a custom event."""
+    """Yield an event of each type, with only its required fields, and an event of a plugin."""
     for kind in TYPES:
         yield Event(properties=minimal(kind))
     yield Event(properties=Custom(name="a.custom.event", data={"a": 1}))

@@ -50,7 +50,7 @@ async def check_hooks(
     options: Mapping[str, Any] | None = None,
     secrets: Mapping[str, str] | None = None,
 ) -> tuple[Finding, ...]:
-    """Return the faults found in a plugin's hooks; () if there are none.
+    """Return the faults found in a plugin's hooks, or () for faultless hooks.
 
     Each of the core's hooks that the plugin implements is called with ordinary and with unusual
     values, and `event` is called with every type of event. `startup` and `shutdown` need an App and
@@ -78,7 +78,7 @@ async def check_hooks(
 
 
 class _Hook:
-    """A hook of the plugin that is called without other plugins."""
+    """A hook of the plugin, which is called without any other plugin."""
 
     def __init__(self, spec: Callable[..., Any], alone: LonePlugin) -> None:
         self._hook, self._spec, self._config = spec.__name__, spec, alone.config
@@ -96,7 +96,7 @@ class _Hook:
             await self._hooks.aclose()
 
     async def _answers(self) -> None:
-        """Check that every call returns in time, with a value of the specified type."""
+        """Check that every call of the hook returns in time, and with a value of the right type."""
         slowest, letters = 0.0, 0
         for arguments in self._calls():
             taken_s, size = await self._taken_s(arguments), len(repr(arguments))
@@ -117,7 +117,7 @@ class _Hook:
         return taken_s
 
     async def _same(self) -> None:
-        """Check that a repeated call returns the same value, because providers cache the text."""
+        """Check that a repeated call returns the same value, so that providers can cache it."""
         for arguments in self._calls():
             first, second = await self._call(arguments), await self._call(arguments)
             must(first == second, "two calls give two answers: providers cannot cache the request")

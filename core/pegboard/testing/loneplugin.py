@@ -1,4 +1,4 @@
-"""A plugin loaded as in an App, with its options and folders, but without other plugins."""
+"""A plugin that is loaded as in an App, with its options and folders, but without other plugins."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
@@ -41,7 +41,7 @@ def config_of(settings: Settings) -> Config:
 
 
 def with_own_table(plugin: object, tables: Collection[str]) -> Registrant:
-    """Convert the plugin as an App would that is given it in Python, with its table of settings."""
+    """Return the record of a plugin that a program passes to an App, with its settings table."""
     builtin = {each.name for each in entry_points() if each.distribution == OWN}
     found = embedded(plugin, tables)
     found.table = table_of(found, tables, builtin)
@@ -49,7 +49,7 @@ def with_own_table(plugin: object, tables: Collection[str]) -> Registrant:
 
 
 class LonePlugin:
-    """A plugin that is loaded without other plugins.
+    """A plugin that is loaded without any other plugin.
 
     `name` is the name in findings: the name of its entry point if it has one, as in an App.
     `config` is the configuration, with the options that the test sets for the plugin. `flaws` are

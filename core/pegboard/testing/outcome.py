@@ -1,4 +1,4 @@
-"""The outcome of a request to a provider, and checks of it."""
+"""The outcome of a request to a provider, and checks of such an outcome."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -12,24 +12,24 @@ from pegboard.testing.wireframes import meant
 
 @dataclass(slots=True)
 class Outcome:
-    """The outcome of a request to a model: the events of the answer, and the error if it failed."""
+    """The outcome of a model request: the events of the answer, and the error if one occurred."""
 
     events: list[StreamEvent] = field(default_factory=list)
     error: BaseException | None = None
 
     @property
     def text(self) -> str:
-        """The whole text of the answer."""
+        """The whole text of the model's answer."""
         return "".join(each.text for each in self.events if isinstance(each, TextDelta))
 
     @property
     def calls(self) -> list[ToolCall]:
-        """The tool calls of the answer, in order."""
+        """The tool calls of the model's answer, in order."""
         return [each for each in self.events if isinstance(each, ToolCall)]
 
     @property
     def finish(self) -> StreamFinish | None:
-        """The last event of the answer, or None if the answer broke off."""
+        """The last event of the model's answer, or None if the answer broke off."""
         found = [each for each in self.events if isinstance(each, StreamFinish)]
         return found[-1] if found else None
 

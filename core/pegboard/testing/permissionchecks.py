@@ -1,4 +1,4 @@
-"""Checks that a tool's permission requests do not surprise its user."""
+"""Checks that the permission requests of a tool do not surprise the user."""
 
 import asyncio
 import inspect
@@ -53,7 +53,7 @@ def permission_flaws(tool: Tool, *, calls: bool) -> Iterator[str]:
 
 
 def _names(function: Callable[..., Any]) -> set[object]:
-    """Return the attribute names and the strings in the code of a function."""
+    """Return the names of attributes and the strings in the code of a function."""
     codes = [getattr(inspect.unwrap(function), "__code__", None)]
     found: set[object] = set()
     while codes:
@@ -102,7 +102,7 @@ class Probe:
         self._laid = {*self.directory.rglob("*")}
 
     async def flaw(self, arguments: Mapping[str, Any], *, calls: bool) -> str:
-        """Return the fault in the requests of a call, or "" if there is none or the call fails."""
+        """Return the fault in a call's permission requests, or "" if none or if the call fails."""
         if await broken(self._tool.id, {"requires": partial(self._require_all, arguments)}):
             return ""
         if self._tool.permission not in self._asked:
@@ -125,7 +125,7 @@ class Probe:
     async def require(
         self, permission: str, _: Sequence[str], *, later: bool = False, **__: object
     ) -> None:
-        """Record a request; deny a request that was made with `later` when the call repeats it."""
+        """Record a permission request; deny one made with `later` when the call repeats it."""
         self._asked.add(permission)
         if later:
             self._open.add(permission)
@@ -133,7 +133,7 @@ class Probe:
             raise PermissionDeniedError("this is a check")
 
     async def require_path(self, path: Path, **_: object) -> Path:
-        """Return the path without a question: every path is in the temporary folder."""
+        """Return the path without asking: every path of the check is in a temporary folder."""
         return self.directory / path
 
     def granted(self, _: object) -> Any:  # noqa: ANN401 - what the tool's `requires` answers

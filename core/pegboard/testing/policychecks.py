@@ -39,7 +39,7 @@ async def check_policy(
     options: Mapping[str, Any] | None = None,
     secrets: Mapping[str, str] | None = None,
 ) -> tuple[Finding, ...]:
-    """Return the faults found in a plugin's `permission_ask`; () if there are none.
+    """Return the faults found in a plugin's `permission_ask`, or () without faults.
 
     The hook is called for requests of many kinds, and for the `requests` given. `config`, `options`
     and `secrets` are as in `tools_of`.
@@ -98,7 +98,7 @@ async def _answers(policy: _Policy, asked: Sequence[PermissionRequest]) -> None:
 
 
 async def _patterns(policy: _Policy, asked: Sequence[PermissionRequest]) -> None:
-    """Check that a request is judged as strictly as its strictest pattern, in any order."""
+    """Check that a request is judged as strictly as the strictest of its patterns, in any order."""
     for request in asked:
         alone = [await policy.ask(_with(request, (each,))) for each in request.patterns]
         wanted = max(alone, key=_strictness, default=None)

@@ -1,4 +1,4 @@
-"""Faults of a provider's server, each over a real socket, with the required outcome.
+"""Faults of a provider's server, each over a real socket, with the outcome that is required.
 
 The faults are the same for every HTTP provider; each wire format has frames of its own.
 """
@@ -66,7 +66,7 @@ async def check_provider_faults(
 
 @dataclass(frozen=True, slots=True)
 class _FaultPlace:
-    """How requests are made: the provider, its model, and the server's content type."""
+    """How a check makes its requests: the provider, the model, and the server's content type."""
 
     make: Make
     model: str
@@ -77,7 +77,7 @@ class _FaultPlace:
 
 
 def faults(wire: ServerFrames, framing: Framing = "events") -> Iterator[Fault]:
-    """Yield the faults that need only one server and one request."""
+    """Yield the faults for which a single server and a single request are enough."""
     yield from _refusals(wire)
     yield from _breaks(wire, framing)
     yield from _odd_bytes(wire, framing)
@@ -127,7 +127,7 @@ def _refusals(wire: ServerFrames) -> Iterator[Fault]:
 
 
 def _breaks(wire: ServerFrames, framing: Framing) -> Iterator[Fault]:
-    """Yield faults where the answer breaks off."""
+    """Yield the faults in which the server breaks off its answer."""
     again = fails(retry=True)
     half = wire.start() + wire.text("Hel")
     begun = wire.start() + wire.cut_call("call_1", "look", '{"filePath": "a')
@@ -224,7 +224,7 @@ def _never_called(outcome: Outcome) -> None:
 
 
 def _mid_stream(wire: ServerFrames) -> Iterator[Fault]:
-    """Yield faults where the status is 200 and an error follows in the stream."""
+    """Yield the faults in which the HTTP status is 200, but an error follows in the stream."""
     kinds: dict[Refusal, Check] = {
         "overloaded": fails(retry=True),
         "invalid": fails(retry=False),
@@ -303,7 +303,7 @@ async def _reused(place: _FaultPlace, wire: ServerFrames) -> None:
 
 
 async def _left(place: _FaultPlace, wire: ServerFrames) -> None:
-    """Check that closing the stream ends the request at once."""
+    """Check that closing the stream of an answer ends the HTTP request at once."""
     play: Play = (wire.start() + wire.text("Hel"), Pause())
     async with place.server(play) as server, _open(place, server.url) as provider:
         stream = provider.stream(_request(provider, place.model))

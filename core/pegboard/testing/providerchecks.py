@@ -1,4 +1,4 @@
-"""Checks that a provider keeps its protocol: its facts, and the order of its events."""
+"""Checks that a provider keeps the provider protocol: its facts, and the order of its events."""
 
 import inspect
 import re
@@ -39,7 +39,7 @@ _ENDS = {TextEnd: "text", ReasoningEnd: "reasoning", ToolInputEnd: "call"}
 async def check_provider(
     provider: Provider, *requests: ModelRequest, models: Sequence[str] = ()
 ) -> tuple[Finding, ...]:
-    """Return the faults found in a provider; () if there are none.
+    """Return the faults found in a provider, or () for a faultless provider.
 
     Each request is sent, and its answer is checked. Without `requests` the first known model is
     asked to say hello, so let the provider use a server of the test. `models` are ids that
@@ -127,7 +127,7 @@ def _bytes_of(request: ModelRequest) -> bytes:
 
 
 async def _close(provider: Provider, request: ModelRequest) -> None:
-    """Check that closing a stream ends it at once, and that the next request works."""
+    """Check that closing a stream ends the request at once, and that the next request works."""
     stream = provider.stream(request)
     await anext(stream)
     close = getattr(stream, "aclose", None)
@@ -178,7 +178,7 @@ def _block_flaws(events: Sequence[StreamEvent]) -> Iterator[str]:
 
 
 def _call_flaws(events: Sequence[StreamEvent]) -> Iterator[str]:
-    """Yield the faults of tool calls: each must be complete, unique and equal to its deltas."""
+    """Yield the faults of tool calls: each must be complete, unique and match its deltas."""
     written: dict[str, str] = {}
     open_, called = set[str](), set[str]()
     for event in events:

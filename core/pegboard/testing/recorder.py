@@ -22,7 +22,7 @@ class Publisher(Protocol):
 
 
 class EventRecorder:
-    """Records the events that are published while its block runs, in `events`.
+    """A recorder of the events that are published while its block runs; `events` has them.
 
     ::
 
@@ -53,7 +53,7 @@ class EventRecorder:
             await self._task  # ends with the subscription, once all queued events are recorded
 
     def of(self, kind: type[_T]) -> list[_T]:
-        """Return the properties of all events of one type so far."""
+        """Return the properties of all events of the type `kind` that were recorded so far."""
         return [each.properties for each in self.events if isinstance(each.properties, kind)]
 
     async def wait_for(
@@ -63,7 +63,7 @@ class EventRecorder:
         *,
         timeout_s: float = 5.0,
     ) -> _T:
-        """Return the first event of a type that fulfils `where`, since the recording began.
+        """Return the first recorded event of a type for which `where` is true; wait for one.
 
         :raises TimeLimitError: when none comes in time; the text lists the events that came.
         """

@@ -51,7 +51,7 @@ def _objects(schema: Mapping[str, Any]) -> Iterator[dict[str, Json]]:
 
 
 def _values(schema: Mapping[str, Any], root: Mapping[str, Any]) -> list[Json]:
-    """Return values for a property: its default, its examples, and one for each alternative.
+    """Return values for a schema's property: its default, its examples, one per alternative.
 
     Alternatives are the values of an enum, the types, or the schemas in `anyOf` and `oneOf`.
     """
@@ -159,7 +159,7 @@ _TEXTS = {
 
 
 def minimal(kind: type[_T]) -> _T:
-    """Return an instance of a struct with only its required fields."""
+    """Return an instance of a struct type with only the required fields."""
     schema = msgspec.json.schema(kind)
     deep = -_MAX_DEPTH  # what is required of the schema's structs is never recursive
     return msgspec.convert(_value(schema, schema, depth=deep), kind)

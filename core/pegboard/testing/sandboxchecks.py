@@ -1,4 +1,4 @@
-"""Checks that a sandbox keeps processes inside, and lets them do their work."""
+"""Checks that a sandbox confines processes, and still lets processes do their work."""
 
 import asyncio
 import os
@@ -89,7 +89,7 @@ class _SandboxSite:
         )
 
     async def shell(self, script: str) -> tuple[int, str]:
-        """Run a shell script in the sandbox, and return its exit code and output."""
+        """Run a shell script in the sandbox, and return the script's exit code and output."""
         return await self.run(("/bin/sh", "-c", script))
 
     async def run(
@@ -150,7 +150,7 @@ async def _protected(site: _SandboxSite) -> None:
 
 
 def _is_made(path: Path) -> bool:
-    """Return whether the file has content; a sandbox may put an empty file in its place."""
+    """Return whether the file has content; an empty file may come from the sandbox itself."""
     return path.is_file() and path.stat().st_size > 0
 
 
@@ -186,7 +186,7 @@ async def _sockets(site: _SandboxSite) -> None:
 
 
 async def _processes(site: _SandboxSite) -> None:
-    """Check that a process in the sandbox cannot read or kill other processes of the user."""
+    """Check that a process in the sandbox cannot read or kill the user's other processes."""
     victim = await site.started("/bin/sh", "-c", "exec sleep 60")
     try:
         look, kill = f"cat /proc/{victim.pid}/environ > src/seen", f"kill -9 {victim.pid}"

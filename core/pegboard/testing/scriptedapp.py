@@ -63,12 +63,12 @@ class ScriptedApp:
     session_id: str
 
     async def turn(self, prompt: str | Sequence[PartInput] = "go") -> TurnRecord:
-        """Send a prompt, wait for the end of the turn, and return its record."""
+        """Send a prompt, wait for the end of the turn, and return the record of the turn."""
         parts = (TextInput(text=prompt),) if isinstance(prompt, str) else tuple(prompt)
         return await self._play(self.app.prompt(self.session_id, Prompt(parts=parts)))
 
     async def command(self, name: str, arguments: str = "") -> TurnRecord:
-        """Run the slash command `/name arguments` to the end of its turn, and return the record.
+        """Run the slash command `/name arguments` to the end of the turn, and return its record.
 
         :raises NotFoundError: when the command does not exist.
         """
@@ -192,14 +192,14 @@ async def play_turn(
     prompt: str | Sequence[PartInput] = "go",
     **options: Any,  # noqa: ANN401 - those of `scripted_app`
 ) -> TurnRecord:
-    """Run a single turn in a `scripted_app`, with its options, and return the record."""
+    """Run a single turn in a `scripted_app`, which gets the `options`, and return its record."""
     async with scripted_app(folder, *plugins, script=script, **options) as scripted:
         return await scripted.turn(prompt)
 
 
 @dataclass(frozen=True)
 class _Brought:
-    """The plugin that adds the scripted model, and the tools that the test passed directly."""
+    """The plugin that adds the scripted model and the tools that the test has passed."""
 
     model: Provider
     tools: tuple[Tool, ...]
@@ -215,7 +215,7 @@ class _Brought:
 
 @dataclass(frozen=True)
 class _Watched:
-    """The `arguments` object of a tool, wrapped to record when each call begins its work."""
+    """The `arguments` object of a tool, wrapped to record when each call starts to work."""
 
     arguments: Arguments
     begun: Begun
@@ -236,7 +236,7 @@ def _watch(app: App, begun: Begun) -> None:
 
 
 async def _at_work(recorder: EventRecorder, begun: Begun, call: str) -> None:
-    """Wait until the tool of the call has begun to work, or the call has ended without it.
+    """Wait until the tool of a call has begun to work, or the call has ended without that.
 
     A tool that reports no progress counts as working after a short time.
     """
@@ -312,7 +312,7 @@ def _env(
 
 
 def _given_tools(plugin: object) -> tuple[Tool, ...]:
-    """Return the tools that are passed as a plugin: one tool, or a module without hooks."""
+    """Return the tools in a plugin that is a tool, or a module that has tools but no hooks."""
     if isinstance(plugin, Tool):
         return (plugin,)
     if not isinstance(plugin, ModuleType):

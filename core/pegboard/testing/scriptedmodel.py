@@ -46,7 +46,7 @@ _USAGE = Usage(input=10, output=5)
 
 
 class Cue(Enum):
-    """An item of a script that is not an answer: `CANCEL`, at which the user stops the turn."""
+    """An item of a script other than an answer: at `CANCEL`, the user stops the running turn."""
 
     CANCEL = "cancel"
 
@@ -76,11 +76,11 @@ class ScriptedModel:
         self._cancel = cancel
 
     def models(self) -> tuple[Model, ...]:
-        """Return the scripted model."""
+        """Return the model that follows the script."""
         return (MODEL,)
 
     def resolve(self, model_id: str) -> Model | None:
-        """Return the scripted model, or None for another id."""
+        """Return the model that follows the script, or None for any other model id."""
         return MODEL if model_id == MODEL.id else None
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:

@@ -1,4 +1,4 @@
-"""A server on 127.0.0.1 that follows a test's script, including faults of the socket."""
+"""A server on 127.0.0.1 that follows the script of a test, including socket faults."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ Play = Sequence[bytes | Status | Pause | Disconnect]
 
 
 class ScriptedServer:
-    """A server that answers each request with the next scripted answer, and repeats the last one.
+    """A server that answers each request with the next scripted answer; the last answer repeats.
 
     `requests` are the bodies received. `left` is set when a client leaves before the end.
     """
@@ -93,7 +93,7 @@ class ScriptedServer:
     async def _send_answer(
         self, play: Play, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bool:
-        """Send an answer; return whether the connection stays open after it."""
+        """Send an answer; return whether the connection stays open afterwards."""
         head: Status | None = Status()
         if play and isinstance(play[0], Status):
             head, play = play[0], play[1:]

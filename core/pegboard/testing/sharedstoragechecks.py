@@ -63,7 +63,7 @@ async def check_shared_storage(
 
 
 class _Shared:
-    """A database that other processes use at the same time."""
+    """A database that several processes use at the same time."""
 
     def __init__(self, site: StorageSite) -> None:
         self.site = site
@@ -153,13 +153,13 @@ async def _followers(shared: _Shared) -> None:
 
 
 async def _publish(storage: Storage) -> list[int]:
-    """Store events one at a time, and return their numbers."""
+    """Store several events, one by one, and return the numbers of the events."""
     change = PublishEvent(Custom(name="check.published", data={}))
     return [event.seq for _ in range(_COMMITS) for event in await storage.commit(change)]
 
 
 async def _kill(shared: _Shared) -> None:
-    """Check that a killed process loses its claim, but no stored change."""
+    """Check that a killed process loses its claim to a session, but no change it has stored."""
     site = shared.site
     opener = f"{site.open.__module__}:{site.open.__qualname__}"  # type: ignore[attr-defined]  # a function
     command = f"import sys; sys.path[:] = {sys.path!r}; import {__name__} as own; own.write_on()"
@@ -197,7 +197,7 @@ async def _line(child: Process) -> str:
 
 
 async def _claim(storage: Storage, session_id: str) -> Fence:
-    """Claim the session of a dead process, as soon as the storage notices that it is dead."""
+    """Claim the session of a dead process, as soon as the storage notices the process's death."""
     while True:  # each rule of a suite has a time limit
         try:
             return await storage.claim(session_id)

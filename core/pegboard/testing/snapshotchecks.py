@@ -19,7 +19,7 @@ _BINARY = bytes(range(256))
 async def check_snapshots(
     open_snapshots: Callable[[Path], States], new_worktree: Callable[[], Path]
 ) -> tuple[Finding, ...]:
-    """Return the faults found in a kind of snapshots; () if there are none.
+    """Return the faults found in a kind of snapshots, or () without faults.
 
     `new_worktree` returns another empty folder each time, for example a new git repository.
     `open_snapshots` opens the snapshots of such a folder, if necessary several times.
@@ -47,7 +47,7 @@ async def check_snapshots(
 
 
 class _Site:
-    """A worktree with files of many kinds, and its snapshots."""
+    """A worktree with files of many kinds, and the snapshots of this worktree."""
 
     def __init__(self, opened: Callable[[Path], States], root: Path) -> None:
         self.open, self.root = opened, root
@@ -63,7 +63,7 @@ class _Site:
         self.snapshots = opened(root)
 
     async def track(self) -> str:
-        """Take a snapshot and return the id of its state."""
+        """Take a snapshot and return the id of the file state."""
         found = await self.snapshots.track(fresh=True)
         must(found, f"there is no state: {self.snapshots.refused or 'without a reason'}")
         assert found
@@ -71,12 +71,12 @@ class _Site:
 
     @contextmanager
     def writing(self, session: str = _SESSION) -> Iterator[None]:
-        """Run the block as a tool call that may write any file."""
+        """Run the block as a tool call that may write any file in the worktree."""
         with self.snapshots.writing((session,), tells=False):
             yield
 
     async def undone(self, way: RestoreWay, *paths: Path) -> Restored:
-        """Revert the change `way` of the files, and return the result."""
+        """Revert the change `way` of these files, and return the outcome of the restore."""
         back = RestoreWay(before=way.after, after=way.before)
         return await self.snapshots.restore(dict.fromkeys(paths, back))
 
@@ -117,7 +117,7 @@ async def _takes(sites: _Sites) -> None:
 
 
 async def _named_files(sites: _Sites) -> None:
-    """Check that the files which a call reports are recorded as its changes."""
+    """Check that the files that a tool call reports are recorded as changes of the call."""
     async with sites() as site:
         await site.track()
         with site.snapshots.writing((_SESSION,), tells=True) as writing:
@@ -142,7 +142,7 @@ async def _others(sites: _Sites) -> None:
 
 
 async def _lineages(sites: _Sites) -> None:
-    """Check that the changes of a subagent also count as its caller's."""
+    """Check that the file changes of a subagent count also as changes of its caller."""
     async with sites() as site:
         site.snapshots.lineage(_SESSION, None)
         owners = site.snapshots.lineage("ses_child", _SESSION)
@@ -196,7 +196,7 @@ async def _restores(sites: _Sites) -> None:
 
 
 async def _copies(sites: _Sites) -> None:
-    """Check that `copy_out` writes every kind of file elsewhere and leaves the worktree."""
+    """Check that `copy_out` writes every kind of file elsewhere, and leaves the worktree as is."""
     async with sites() as site:
         paths = [site.text, site.program, site.link, site.root / "binary", site.root / "new.txt"]
         before, as_it_was = await site.track(), _facts_of(paths)
@@ -257,7 +257,7 @@ async def _reopened(sites: _Sites) -> None:
 
 
 async def _collects(sites: _Sites) -> None:
-    """Check that removing unused states keeps the stored ones."""
+    """Check that the removal of unused file states keeps the states that are in use."""
     async with sites() as site:
         before = await site.track()
         with site.writing():
@@ -272,7 +272,7 @@ async def _collects(sites: _Sites) -> None:
 
 
 def _facts_of(paths: list[Path]) -> dict[str, object]:
-    """Return the content and mode of each file by name."""
+    """Return the content and the mode of each file, by file name."""
     return {path.name: _facts(path) for path in paths}
 
 

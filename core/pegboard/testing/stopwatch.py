@@ -11,7 +11,7 @@ ATTEMPTS = 3
 
 
 class Stopwatch:
-    """A stopwatch that starts when it is made, and pauses while a thread waits for a processor.
+    """A stopwatch that starts when made, and stands still while a thread waits for a processor.
 
     `threads` are the native ids of the threads; without any, all threads of the process count.
     """
@@ -23,7 +23,7 @@ class Stopwatch:
 
     @property
     def taken_s(self) -> float:
-        """The seconds since the start."""
+        """The seconds since the stopwatch was started, without pauses."""
         taken_s = time.perf_counter() - self._began
         starved = self._starved_s().items()
         return max(taken_s - sum(each - self._starved.get(name, 0.0) for name, each in starved), 0)

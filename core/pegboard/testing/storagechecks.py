@@ -41,7 +41,7 @@ from pegboard.testing.storagesite import (
 async def check_storage(
     open_storage: OpenStorage, new_url: Callable[[], str]
 ) -> tuple[Finding, ...]:
-    """Return the faults found in a kind of database; () if it does what `Storage` promises.
+    """Return the faults found in a kind of database; () if it keeps the promises of `Storage`.
 
     `open_storage` is the function that `register_storage` returns for the URL scheme. `new_url`
     returns the URL of another empty database each time.
@@ -93,7 +93,7 @@ async def _sessions(sites: Sites) -> None:
 
 
 async def _changes(sites: Sites) -> None:
-    """Check that changes of different fields do not undo each other, and that costs add up."""
+    """Check that changes of different fields do not undo each other, and that costs are added."""
     async with sites() as site:
         session = await site.with_session()
         cost = ChangeSession(session_id=session.id, cost=0.5, tokens=Tokens(input=2))
@@ -168,7 +168,7 @@ async def _turns(sites: Sites) -> None:
 
 
 async def _texts(sites: Sites) -> None:
-    """Check that a streamed text includes everything that was added to it."""
+    """Check that a streamed text includes all texts that were added to it."""
     async with sites() as site:
         session = await site.with_session()
         turn = await site.with_turn(session, "one")
@@ -183,7 +183,7 @@ async def _texts(sites: Sites) -> None:
 
 
 async def _whole(sites: Sites) -> None:
-    """Check that a commit writes all of its changes, or writes none and publishes nothing."""
+    """Check that a commit writes all its changes, or else none, and then publishes no event."""
     async with sites() as site:
         session = await site.with_session()
         before = len(site.events)
@@ -232,7 +232,7 @@ async def _events(sites: Sites) -> None:
 
 
 async def _commits(sites: Sites) -> None:
-    """Check that `commit` returns the published events, in the order of its changes."""
+    """Check that `commit` returns the events that it publishes, in the order of the changes."""
     async with sites() as site:
         session, before = site.session(), len(site.events)
         change = ChangeSession(session_id=session.id, title="New")
@@ -310,7 +310,7 @@ async def _claims(sites: Sites) -> None:
 
 
 async def _fences(sites: Sites) -> None:
-    """Check that a process that has lost its claim to a session cannot write to it."""
+    """Check that a process that has lost the claim to a session cannot write to the session."""
     async with sites() as site:
         session = await site.with_session()
         fence = await site.storage.claim(session.id)

@@ -1,4 +1,4 @@
-"""The database for the checks of a storage, and the content that they write."""
+"""The database for the checks of a storage, and the content that the checks write."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -25,7 +25,7 @@ PROJECT = Project(
 
 
 class StorageSite:
-    """A database that contains a project, with the events of its commits."""
+    """A database that contains one project, with the events of all commits to the database."""
 
     def __init__(self, open_storage: OpenStorage, url: str) -> None:
         self.open, self.url = open_storage, url
@@ -39,7 +39,7 @@ class StorageSite:
         return self.storage
 
     def session(self, title: str = "Title", *, parent: str | None = None) -> Session:
-        """Return a new session of the project, without storing it."""
+        """Return a new session of the project; the session is not stored."""
         return Session(
             id=self.ids.new("session"),
             slug="slug",
@@ -52,13 +52,13 @@ class StorageSite:
         )
 
     async def with_session(self, title: str = "Title", *, parent: str | None = None) -> Session:
-        """Store a new session and return it."""
+        """Store a new session and return the session."""
         session = self.session(title, parent=parent)
         await self.storage.commit(CreateSession(session))
         return session
 
     def message(self, session: Session) -> UserMessage:
-        """Return a new message of the session, without storing it."""
+        """Return a new message of the session; the message is not stored."""
         return UserMessage(
             id=self.ids.new("message"),
             session_id=session.id,
@@ -68,19 +68,19 @@ class StorageSite:
         )
 
     def part(self, message: UserMessage, text: str) -> TextPart:
-        """Return a new part of the message, without storing it."""
+        """Return a new text part of the message; the part is not stored."""
         part_id = self.ids.new("part")
         return TextPart(id=part_id, session_id=message.session_id, message_id=message.id, text=text)
 
     async def with_turn(self, session: Session, *texts: str) -> Turn:
-        """Store a new message with a part for each text, and return it."""
+        """Store a new message with a part for each text, and return the turn."""
         message = self.message(session)
         parts: tuple[Part, ...] = tuple(self.part(message, each) for each in texts)
         await self.storage.commit(PutMessage(message), *map(PutPart, parts))
         return Turn(info=message, parts=parts)
 
     async def stored_events(self, after: int, *, last: int) -> tuple[Event, ...]:
-        """Return the stored events after a number, once the last one is visible.
+        """Return the stored events after the number `after`, once the event `last` is visible.
 
         Where several processes write, events can become visible late; see `Storage.events`.
         """
@@ -97,7 +97,7 @@ Sites = Callable[[], AbstractAsyncContextManager[StorageSite]]
 
 @asynccontextmanager
 async def storage_site(open_storage: OpenStorage, url: str) -> AsyncIterator[StorageSite]:
-    """Open a database, store a project in it, and close it after the block."""
+    """Open a database, store a project in the database, and close it after the block."""
     site = StorageSite(open_storage, url)
     await (await site.reopen()).commit(PutProject(PROJECT))
     try:
@@ -107,7 +107,7 @@ async def storage_site(open_storage: OpenStorage, url: str) -> AsyncIterator[Sto
 
 
 async def check_refusal(wanted: type[PegboardError], asked: Awaitable[object], what: str) -> None:
-    """Check that an operation raises this type of error."""
+    """Check that awaiting `asked` raises an error of the type `wanted`; `what` names it."""
     try:
         await asked
     except wanted:

@@ -1,4 +1,4 @@
-"""Records of a turn and its tool calls, for tests."""
+"""Records of a turn and of the turn's tool calls, for tests."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallRecord:
-    """A tool call of a turn: its arguments and its result.
+    """A tool call of a turn: the call's arguments and result.
 
     `error` is what the model reads if the call failed, else "". `denied` says whether the call
     failed for lack of a permission.
@@ -32,7 +32,7 @@ class CallRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnRecord:
-    """A turn, as a test inspects it.
+    """The record of a turn, which a test inspects.
 
     - `text`: the last text of the model.
     - `error`: why the turn failed, also if that was before the model was asked; "" if it did not
@@ -65,7 +65,7 @@ class TurnRecord:
         raise LookupError(f"the turn has no call of {tool!r}; its calls: {made}; {self!r}")
 
     def events_of(self, kind: type[_T]) -> list[_T]:
-        """Return the properties of the events of one type, in order."""
+        """Return the properties of the turn's events of the type `kind`, in order."""
         return [each.properties for each in self.events if isinstance(each.properties, kind)]
 
 

@@ -17,7 +17,7 @@ BROKEN_FRAMES: Mapping[Framing, bytes] = {"events": b'data: {"broken\n\n', "line
 
 
 def meant(arguments: str) -> object:
-    """Return a call's arguments as parsed JSON, or as text if they are not JSON."""
+    """Return a call's arguments as parsed JSON, or as text if the arguments are not JSON."""
     try:
         return json.loads(arguments)
     except ValueError:
@@ -40,15 +40,15 @@ class ServerFrames(Protocol):
         ...
 
     def call(self, call_id: str, name: str, arguments: str, *, index: int = 0) -> bytes:
-        """Return a complete call with JSON `arguments`; `index` is the number of its block."""
+        """Return a complete call with JSON `arguments`; `index` is the index of its block."""
         ...
 
     def cut_call(self, call_id: str, name: str, arguments: str) -> bytes:
-        """Return the beginning of a call that breaks off within its arguments."""
+        """Return the beginning of a call that breaks off in the middle of the arguments."""
         ...
 
     def end(self, reason: End, *, usage: tuple[int, int] | None = (10, 5)) -> bytes:
-        """Return the end of an answer, with its `usage` as input and output tokens."""
+        """Return the end of an answer; `usage` is the input and output tokens, if reported."""
         ...
 
     def error(self, refusal: Refusal, message: str) -> bytes:

@@ -37,7 +37,7 @@ class _ForeignError(OSError):
 
 
 class Trusted(msgspec.Struct, frozen=True, kw_only=True):
-    """A trusted project: the digest of each file, and the time when the user trusted it.
+    """A trusted project: the digest of each file, and the time when the user trusted the project.
 
     `allowed_at` is in milliseconds since the epoch. Files outside of the project's root are named
     by their absolute path.
@@ -48,7 +48,7 @@ class Trusted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Stored(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of the store's file: the projects by root."""
+    """The content of the trust store's file: the trusted projects by their root folder."""
 
     version: Literal[1] = 1
     projects: dict[str, Trusted]
@@ -63,7 +63,7 @@ THIS_TIME = "this time"
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """The decision about a project's code, with the content of the code.
+    """The decision whether to trust a project's code, with the content of the code.
 
     `files` maps each file that needs trust to its content: code, and configuration files with
     settings that need trust. `named` are the plugin paths in these settings. `trusted_by_user` is
@@ -85,18 +85,18 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def digests(self) -> Mapping[str, str]:
-        """The digest of each file by its name in the store, a path relative to the root."""
+        """The digest of each file by its name in the trust store, a path relative to the root."""
         return {name: digest for _, name, digest in _digests(self)}
 
     @property
     def key(self) -> str:
-        """A hash of the paths and content of `files`, or "" if there are no files."""
+        """A hash of all paths and contents in `files`, or "" if there are no files."""
         digests = "".join(f"{name}\0{digest}\n" for _, name, digest in _digests(self))
         return hashlib.sha256(os.fsencode(digests)).hexdigest() if digests else ""
 
 
 class TrustStore:
-    """The projects that the user trusts, in one file of the state folder, with copies of files.
+    """The projects that the user trusts, in a file of the state folder, with copies of their files.
 
     Reading never fails: a damaged store is renamed and counts as empty.
     """
@@ -147,7 +147,7 @@ class TrustStore:
         return _by_digest(decision)
 
     def allow(self, decision: Decision) -> None:
-        """Trust the files of this decision with exactly their content; drop deleted files.
+        """Trust the files of the decision with exactly their content; forget deleted files.
 
         :raises TrustError: when the store cannot be written.
         """
@@ -161,7 +161,7 @@ class TrustStore:
             projects[str(root)] = _trusted({**kept, **decision.digests})
 
     def allow_programs(self, root: Path, digests: Mapping[str, str]) -> None:
-        """Trust programs of a trusted project; `digests` maps their relative paths to digests.
+        """Trust programs of a trusted project; `digests` maps the relative paths to digests.
 
         :raises TrustError: when the project is not trusted, or the store cannot be written.
         """
@@ -172,7 +172,7 @@ class TrustStore:
             projects[str(root)] = _trusted({**known.files, **digests})
 
     def revoke(self, worktree: Path) -> bool:
-        """Revoke the trust in a project; return False if it was not trusted.
+        """Revoke the trust in a project; return False if the project was not trusted.
 
         :raises TrustError: when the store cannot be written.
         """
@@ -184,7 +184,7 @@ class TrustStore:
         return dict(sorted(self._read().items()))
 
     def difference(self, decision: Decision) -> str:
-        """Return the unified diff from the trusted files to the current ones, new files in full."""
+        """Return the unified diff from the trusted to the current files, with new files in full."""
         known = self._read().get(str(decision.root))
         allowed = known.files if known else {}
         pieces: list[str] = []
@@ -196,7 +196,7 @@ class TrustStore:
         return "\n".join(pieces)
 
     def _copy(self, digest: str) -> bytes:
-        """Return the copy of a trusted file by its digest, or b"" if the copy is lost."""
+        """Return the copy of a trusted file by the file's digest, or b"" if the copy is lost."""
         try:
             return (self._copies / digest).read_bytes()
         except OSError:
@@ -204,7 +204,7 @@ class TrustStore:
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[dict[str, Trusted]]:
-        """Lock the store, yield its projects for changes, and write them at the end of the block.
+        """Lock the trust store, yield its projects to be changed, and write them after the block.
 
         Copies that no project refers to are then deleted.
         """
@@ -226,7 +226,7 @@ class TrustStore:
             raise TrustError(text) from error
 
     def _to_be_changed(self) -> dict[str, Trusted]:
-        """Return the stored projects, for a change.
+        """Return the projects in the trust store, so that they can be changed.
 
         If other users can write the store's file, rename it and return no projects.
         """
@@ -237,7 +237,7 @@ class TrustStore:
             return {}
 
     def _read(self) -> dict[str, Trusted]:
-        """Return the projects, or none if the file cannot be read or other users can write it."""
+        """Return the stored projects; none if the file is unreadable or others can write it."""
         with contextlib.suppress(OSError):
             return self._stored()
         return {}
@@ -260,7 +260,7 @@ class TrustStore:
             return {}
 
     def _set_aside(self, why: str) -> None:
-        """Rename the file, so that its content is not lost, and log the reason."""
+        """Rename the trust store's file to keep its content, and log the reason `why`."""
         with contextlib.suppress(OSError):
             aside = set_aside(self._path)
             text = "the trust store %s %s: it is kept as %s, and projects have to be trusted again"
@@ -272,7 +272,7 @@ def _trusted(files: dict[str, str]) -> Trusted:
 
 
 def _by_digest(decision: Decision) -> Decision:
-    """Complete the decision by comparing digests with those that the user has trusted."""
+    """Complete the decision by comparing digests with the digests that the user has trusted."""
     allowed = decision.allowed
     differing = [path for path, name, digest in _digests(decision) if allowed.get(name) != digest]
     if not differing:
@@ -309,13 +309,13 @@ def _code(directory: Path, root: Path, plugin_paths: Iterable[Path]) -> tuple[Co
 
 
 def _digests(decision: Decision) -> Iterator[tuple[Path, str, str]]:
-    """Yield each file with its name in the store and the digest of its content."""
+    """Yield each file with its name in the trust store, and with the digest of its content."""
     for path, content in decision.files.items():
         yield path, _key(path, decision.root), hashlib.sha256(content).hexdigest()
 
 
 def _key(path: Path, root: Path) -> str:
-    """Return the path relative to the root, or the absolute path of a file elsewhere."""
+    """Return the path relative to the root, or the absolute path if the file is elsewhere."""
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
 
 

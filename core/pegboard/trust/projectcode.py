@@ -1,4 +1,4 @@
-"""The code files of a project and of its user, found and read without running them.
+"""The code files of a project and of its user, which are found and read without running them.
 
 Each file is read once, and the same content is displayed, digested and run. Modules that a
 project's code imports from its own folder also run, so they need trust too.
@@ -71,7 +71,7 @@ def user_code(config_dir: Path) -> tuple[CodeFile, ...]:
 
 
 def plugin_files(path: Path) -> tuple[CodeFile, ...]:
-    """Return the plugin files at a configured path: the file itself, or those in the folder."""
+    """Return the plugin files at a configured path: the file itself, or the files in the folder."""
     if os.path.isdir(path):  # noqa: PTH112 - no error where the name is none
         package = path / _PACKAGE
         files = (package,) if package.is_file() else _plugins_of(path)
@@ -95,7 +95,7 @@ def imports_pegboard(source: bytes) -> bool:
 
 
 def imported_modules(tree: ast.AST) -> Iterator[str]:
-    """Yield the dotted names of modules that absolute import statements name."""
+    """Yield the dotted names of the modules that absolute import statements name."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -104,7 +104,7 @@ def imported_modules(tree: ast.AST) -> Iterator[str]:
 
 
 def read_bounded(path: Path) -> tuple[bytes, str]:
-    """Read up to 16 MiB of a regular file without blocking; return the content, or the error."""
+    """Read up to 16 MiB of a regular file without blocking; return the content and error text."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123 - a descriptor
             facts = os.fstat(file.fileno())
@@ -144,13 +144,13 @@ def _plugin_file(path: Path) -> CodeFile:
 
 
 def _plugins_of(folder: Path) -> Iterable[Path]:
-    """Return the plugins of a folder: its modules, and the `__init__.py` of its packages."""
+    """Return the plugins in a folder: the modules, and the `__init__.py` of packages."""
     packages = sorted(path for path in folder.glob(f"*/{_PACKAGE}") if path.is_file())
     return (*_python_files(folder), *packages)
 
 
 def _python_files(folder: Path) -> Iterable[Path]:
-    """Return the regular `.py` files directly in the folder, sorted."""
+    """Return the regular files `*.py` directly in the folder, sorted."""
     if not folder.is_dir():
         return ()
     return sorted(
@@ -165,7 +165,7 @@ MOST_FILES = 1000
 
 
 def with_neighbours(files: Iterable[CodeFile]) -> tuple[CodeFile, ...]:
-    """Return the files and all files that they import from their own folders, recursively.
+    """Return the files and all files that are imported from the files' own folders, recursively.
 
     Each file is returned once. An imported package counts with all its modules.
     """
@@ -181,7 +181,7 @@ def with_neighbours(files: Iterable[CodeFile]) -> tuple[CodeFile, ...]:
 
 
 def part(path: Path, root: Path) -> CodeFile:
-    """Read a file below `root` that plugins or tools import, and that is none itself."""
+    """Read a file below `root` that plugins or tools import, but that is neither of these."""
     content, error = read_bounded(path)
     name = path.relative_to(root).as_posix()
     return CodeFile(path=path, kind="part", name=name, root=root, content=content, error=error)

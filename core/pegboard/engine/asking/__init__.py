@@ -1,1 +1,1 @@
-"""The decision whether a call may run: by rules, plugins and approvals, or else by the user."""
+"""The decision whether a tool call may run: by rules, plugins, approvals, or else by the user."""

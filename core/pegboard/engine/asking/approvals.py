@@ -1,4 +1,4 @@
-"""Permanent approvals: the requests that they cover, and what an answer would approve."""
+"""Permanent approvals: which requests an approval covers, and what an answer would approve."""
 
 import json
 from collections.abc import Sequence
@@ -52,7 +52,7 @@ async def approved(
 
 
 async def policies(engine: Engine, view: SessionView, request: PermissionRequest) -> Verdict:
-    """Return the strictest verdict of all permission policies, or "ask" if there is none."""
+    """Return the strictest verdict of all permission policies, or "ask" if no policy gives one."""
     verdict = await engine.hooks.strictest(
         toolhooks.permission_ask, session=view, request=request, stash=engine.stash
     )
@@ -79,7 +79,7 @@ def rules_for_good(request: PermissionRequest, patterns: Sequence[str] = ()) -> 
 
 
 def rules_of(request: PermissionRequest, answer: PermissionAnswer) -> tuple[Rule, ...]:
-    """Return the rules that an answer stores, including the rule for the exact command line."""
+    """Return the permission rules that an answer stores, also the rule for the command line."""
     if answer.reply != "always" or request.metadata.get(ONCE):
         return ()
     lines = [each for each in _of_line(request) if each.permission == request.permission]
@@ -87,13 +87,13 @@ def rules_of(request: PermissionRequest, answer: PermissionAnswer) -> tuple[Rule
 
 
 def _of_line(request: PermissionRequest) -> tuple[Rule, ...]:
-    """Return the rule for the exact command line that contains the request, if there is one."""
+    """Return the rule for the command line that contains the request, or () without a line."""
     permission, line = (request.metadata.get(key) for key in (PART_OF, "command"))
     return (Rule(permission, literally(line), "allow"),) if permission and line else ()
 
 
 def check_narrowed(request: PermissionRequest, patterns: tuple[str, ...]) -> None:
-    """Check that the patterns allow all that the request asks for, and no more than it offers.
+    """Check that `patterns` allow all that the request asks for, and no more than it offers.
 
     A pattern for an unclear string, such as a command with an unknown effect, must be equal to an
     offered pattern.
@@ -137,7 +137,7 @@ async def approve(
     rules: tuple[Rule, ...],
     writer: Writer,
 ) -> None:
-    """Store a permanent approval."""
+    """Store the permanent approval that the user's answer gives."""
     only = view.agent.name if answer.agent_only else None
     keys = {"session": view.id, "project": engine.workspace.project_id, "user": USER_KEY}
     writer.change(PutApproval(keys[answer.scope], rules, agent=only, at=engine.now()))

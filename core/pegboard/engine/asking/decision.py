@@ -55,7 +55,7 @@ def make_request(  # noqa: PLR0913 - the fields of a request, all keyword-only
 async def settle(
     engine: Engine, view: SessionView, request: PermissionRequest, writer: Writer
 ) -> None:
-    """Wait until the request is allowed.
+    """Wait until rules, plugins or the user allow the permission request.
 
     If the user has allowed the command line of a call, the user is not asked again about the call's
     other requests.
@@ -86,7 +86,7 @@ async def settle(
 
 
 async def refuse_denied(engine: Engine, view: SessionView, request: PermissionRequest) -> None:
-    """Judge a request that the tool will make again later, and raise if it is denied.
+    """Judge a request that the tool will make again later, and raise if the verdict is deny.
 
     :raises PermissionDeniedError: when it is denied, or would be asked and no user is present.
     """
@@ -218,7 +218,7 @@ async def _store(
     answer: PermissionAnswer,
     writer: Writer,
 ) -> bool:
-    """Report the answer to plugins and store a permanent one; return whether it was stored."""
+    """Report the user's answer to plugins; return whether it was stored as a permanent approval."""
     rules = rules_of(request, answer)
     await _record_answer(engine, request, answer, agent=view.agent.name, rules=rules)
     is_for_good = bool(rules) and answer.by == "user"
@@ -234,7 +234,7 @@ def _tell(writer: Writer, request: PermissionRequest, reply: Reply) -> None:
 async def record(
     engine: Engine, view: SessionView, request: PermissionRequest, verdict: Verdict
 ) -> None:
-    """Report the decision to plugins before it takes effect.
+    """Report a permission decision to plugins before the decision takes effect.
 
     :raises PermissionDeniedError: when a plugin objects, for example because it cannot record it.
     """
@@ -282,7 +282,7 @@ def _facts(request: PermissionRequest, agent: str) -> dict[str, Any]:
 async def _unasked_inside(
     engine: Engine, view: SessionView, request: PermissionRequest, verdict: Verdict
 ) -> Verdict:
-    """Return allow if the request's verdict is ask, but the sandbox makes the question unnecessary.
+    """Return allow for the verdict ask if the sandbox makes it unnecessary to ask the user.
 
     If a plugin's own verdict on the request is ask, the user is still asked.
     """

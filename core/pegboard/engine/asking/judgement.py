@@ -1,4 +1,4 @@
-"""The requests of a call and their verdicts, determined without running the call."""
+"""The permission requests of a tool call and their verdicts, without running the call."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ from pegboard.storage.changes import DropApproval
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
-    """The expected decision about a request; `asked` is the request that a user would see.
+    """The expected decision about a permission request; `asked` is what a user would see.
 
     `verdict` is the result of all rules, plugins and approvals. `headless` is the verdict if no
     user is present. `opinions` are the verdicts of the individual plugins.
@@ -56,7 +56,7 @@ class ForeseenCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Policy:
-    """The tools and permissions of one App, for programs that inspect them without a question."""
+    """The tools and permissions of one App, for programs that inspect them but ask no user."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -72,7 +72,7 @@ class Policy:
     async def foresee(
         self, tool_id: str, args: Mapping[str, Any], *, agent: str | None = None
     ) -> ForeseenCall:
-        """Return the requests that a call of this tool would make, without running it.
+        """Return the requests that a call of this tool would make, without running the tool.
 
         :raises ToolError: when there is no such tool, or the arguments do not match it, or its
           `requires` refuses them or exceeds the time limit of a call.
@@ -162,7 +162,7 @@ class Policy:
         agent_only: bool = False,
         patterns: Sequence[str] = (),
     ) -> None:
-        """Allow the waiting request, and similar requests from now on, within `scope`.
+        """Allow the request that waits, and similar requests from now on, within `scope`.
 
         `agent_only` limits the approval to the agent that asked. `patterns` may narrow what the
         request offers as `always`, but must still cover the request. The method returns when the

@@ -49,7 +49,7 @@ class CallFacts:
 
     @property
     def worktree(self) -> Path:
-        """The root of the repository."""
+        """The root of the repository, or the working directory where there is no git."""
         return self.session.worktree
 
     @property
@@ -121,7 +121,7 @@ class Requirements(CallFacts):
         return settled()
 
     async def require_path(self, path: Path, *, metadata: Mapping[str, Any] | None = None) -> Path:
-        """Return the real path once it is allowed: in the worktree, or approved outside of it.
+        """Return the real path once it may be used: in the worktree, or approved outside of it.
 
         :raises ToolError: when the string is not a valid path.
         """
@@ -137,7 +137,7 @@ class Requirements(CallFacts):
         return real
 
     async def settle(self, args: Mapping[str, object]) -> None:
-        """Make the requests of the tool's `requires`.
+        """Make the permission requests that the tool's function `requires` makes.
 
         :raises ToolError: when `requires` did not await a request or caught its denial.
         """
@@ -149,13 +149,13 @@ class Requirements(CallFacts):
         self._refuse(key for key, is_later in self._open.items() if not is_later)
 
     def granted(self, requires: Callable[..., Awaitable[_Granted]]) -> _Granted:
-        """Return the answer of the tool's own `requires`."""
+        """Return the value that the tool's function `requires` returned."""
         if self._tool.requires is not requires:
             raise TypeError(f"{requires} is not the `requires` of the tool {self._tool.id}")
         return self._answer  # type: ignore[return-value]  # what this very function answered
 
     def check(self) -> None:
-        """Check that every request of the call was made and allowed.
+        """Check that the tool call has made all its permission requests and each was allowed.
 
         :raises ToolError: when a request is still open.
         """

@@ -67,7 +67,7 @@ _FALLBACK = Agent(
 
 
 def summariser(agents: Mapping[str, Agent]) -> Agent:
-    """Return the agent that writes summaries, or a default one if no plugin registers one."""
+    """Return the agent that writes summaries: a plugin's, or else a default agent."""
     return serving(agents.values(), "summaries") or _FALLBACK
 
 
@@ -146,7 +146,7 @@ class Compacting:
         )
 
     async def run_to_its_end(self) -> None:
-        """Call the plugin's compactor, and store its result or its failure."""
+        """Call the plugin's compactor, and store its summary or its failure."""
         outcome: object
         try:
             async with asyncio.timeout(LIMIT_S):
@@ -216,7 +216,7 @@ class Compacting:
         return _join_texts(turn)
 
     async def _settle(self, made: Compaction) -> None:
-        """Store the result if it is enough shorter; otherwise store a failure."""
+        """Store the summary if the history gets short enough with it; otherwise store a failure."""
         if not made.summary.strip():
             await self._fail(_unknown("there is no text in the summary"))
             return
@@ -239,7 +239,7 @@ class Compacting:
         await self.run.writer.barrier()
 
     def _scaled(self, estimated: int) -> int:
-        """Scale an estimate of tokens by the ratio of the provider's count to the estimate."""
+        """Scale an estimate of tokens by the ratio of the provider's count to our estimate."""
         sent = self.run.sent
         fixed = fixed_tokens(sent) if sent is not None else 0
         ratio = self.tokens / max(self.estimated + fixed, 1)
@@ -288,7 +288,7 @@ class Compacting:
         self._store(Turn(info=replace(turn.info, **changes), parts=turn.parts), turn.parts)
 
     def _store(self, turn: Turn, known: Sequence[Part] = ()) -> None:
-        """Store a turn and its parts, except the `known` parts, which are stored already."""
+        """Store a turn with its parts, except the `known` parts, which are stored already."""
         self.run.put(turn)
         new = (PutPart(part) for part in turn.parts if part not in known)
         self.run.writer.change(PutMessage(turn.info), *new)

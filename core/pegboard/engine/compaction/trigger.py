@@ -100,7 +100,7 @@ PROTECTED_PROMPTS = 2
 
 
 def prune(run: Run) -> None:
-    """Clear old tool output from future requests of this session, if the user allows it."""
+    """Clear old tool output from future requests of this session, if the user's settings allow."""
     if not run.engine.config.compaction.prune:
         return
     lasting = {tool.id for tool in run.engine.tools.values() if tool.lasting}
@@ -115,7 +115,7 @@ def prune(run: Run) -> None:
 
 
 def prunable(turns: Sequence[Turn], lasting: Collection[str] = ()) -> tuple[str, ...]:
-    """Return the part ids of calls with old output, or () if clearing them saves too little.
+    """Return the part ids of calls whose old output to clear, or () if this saves too little.
 
     The newest output stays. `lasting` are the ids of tools whose output always stays.
     """

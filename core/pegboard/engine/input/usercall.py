@@ -1,4 +1,4 @@
-"""Tool calls by the user or a program, permitted, limited and reported like other calls.
+"""Tool calls by the user or a program, permitted, limited and reported like the model's calls.
 
 The result of a user's call is stored as an answer. The user is not asked whether the called tool
 may run. If the tool starts a subagent, the session's rules still apply to that subagent. A
@@ -78,7 +78,7 @@ async def carry_out(run: Run, order: UserCall) -> Turn:
 
 
 async def run_subtask(run: Run, view: SessionView, user: UserMessage, part: SubtaskPart) -> None:
-    """Run a subtask's subagent; its answer becomes a call's result, and the turn goes on."""
+    """Run the subagent that a subtask part requests, and store its answer as a call's result."""
     given = {"description": part.description, "prompt": part.prompt, "subagent_type": part.agent}
     tool = serving(run.engine.tools.values(), "subagents") or Tool.raw(
         "subagents", "", {"type": "object"}, _refuse

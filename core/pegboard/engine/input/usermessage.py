@@ -1,4 +1,4 @@
-"""User messages: stored as typed, expanded with the named files, and followed by reminders.
+"""User messages: stored as typed, expanded with the files they name, and followed by reminders.
 
 A reminder is a note for the model about a change of agent, or about a prompt sent during an answer.
 It is stored once with the prompt. Later requests repeat it unchanged, so the provider's prompt
@@ -126,7 +126,7 @@ def stored(
 
 
 async def queue(run: Run, prompt: Prompt) -> Turn:
-    """Store a prompt of the engine or a tool; it is answered after the current step."""
+    """Store a prompt of the engine or a tool, which is answered after the current request."""
     turn, change = stored(run.engine, run.session, prompt, run.ids)
     run.writer.change(PutMessage(turn.info), *map(PutPart, turn.parts), change)
     await run.writer.barrier()
@@ -167,7 +167,7 @@ async def refuse_known(storage: Storage, session_id: str, message_id: str) -> No
 
 
 def model_for(engine: Engine, session: Session, chosen: str | None, agent_name: str) -> ModelChoice:
-    """Return the model to use: the chosen one, else the agent's, the session's or the default."""
+    """Return the model: the `chosen` one, else that of the agent, the session or the default."""
     if chosen is not None:
         return _choice(chosen)
     agent = engine.agents.get(agent_name)
@@ -186,7 +186,7 @@ def _choice(name: str) -> ModelChoice:
 
 
 def _part(given: PartInput, info: UserMessage, ids: SessionIds) -> Part:
-    """Convert a part of a prompt to a part of the stored message, with ids."""
+    """Convert a part of a prompt to a stored part of the message, which has ids."""
     said = {name: getattr(given, name) for name in given.__struct_fields__}
     said["id"] = check_id("part", given.id) if given.id else ids.part()
     return _PARTS[type(given)](session_id=info.session_id, message_id=info.id, **said)
@@ -198,8 +198,8 @@ async def expanded(
     """Expand a stored message through the plugins' hooks, store the changes, and return it.
 
     `expand_file` replaces files, and `chat_message` may change the message. The parts of a slash
-    command first go through `command_execute_before`. If a plugin refuses the message, it gets a
-    part with the reason.
+    command first go through `command_execute_before`. If a plugin refuses the message, the
+    message gets a part with the reason.
     """
     try:
         changed = await _as_changed(engine, session, turn, ids, command)
@@ -271,7 +271,7 @@ async def _view(engine: Engine, session: Session, turn: Turn) -> SessionView | N
 
 
 def _stand_in(engine: Engine, session: Session, turn: Turn) -> SessionView:
-    """Return a view to read a prompt's files when its agent or model is unknown."""
+    """Return a session view for reading a prompt's files when its agent or model is unknown."""
     assert isinstance(turn.info, UserMessage)
     agent = engine.agents.get(turn.info.agent) or default_agent(engine.config, engine.agents)
     return make_view(engine, session, agent, unasked(turn.info.model))
@@ -322,7 +322,7 @@ def remind(run: Run) -> None:
 
 
 def reminder(session_id: str, text: str) -> str:
-    """Wrap a text in tags with the session's id, so that other texts cannot imitate a reminder."""
+    """Wrap a text in tags with the session's id, so that no other text can pass for a reminder."""
     return f'<system-reminder session="{session_id}">\n{text}\n</system-reminder>'
 
 
@@ -343,13 +343,13 @@ def due(turns: Sequence[Turn], agents: Mapping[str, Agent]) -> list[tuple[int, s
 
 
 def _came_meanwhile(prompt: Turn, last: Turn) -> bool:
-    """Return whether a user, and not a tool, sent the prompt during the answer `last`."""
+    """Return whether a user, not a tool, sent the prompt while the answer `last` was written."""
     typed = any(not (isinstance(part, TextPart) and part.synthetic) for part in prompt.parts)
     return typed and goes_on(last)
 
 
 def _waiting(turns: Sequence[Turn]) -> tuple[list[int], Turn | None]:
-    """Return the indices of the prompts after the last answer, and the turn of that answer."""
+    """Return the indices of the prompts after the last answer, and the turn of the last answer."""
     places: list[int] = []
     for place in range(len(turns) - 1, -1, -1):
         info = turns[place].info
@@ -361,7 +361,7 @@ def _waiting(turns: Sequence[Turn]) -> tuple[list[int], Turn | None]:
 
 
 def _switch(turns: Sequence[Turn], place: int, agents: Mapping[str, Agent]) -> str:
-    """Return the note for a prompt to a different agent than the last answer's, or ""."""
+    """Return the note for a prompt whose agent differs from that of the answer before, or ""."""
     before = next((turn.info.agent for turn in reversed(turns[:place]) if _is_answer(turn)), None)
     agent = turns[place].info.agent
     if before is None or before == agent:

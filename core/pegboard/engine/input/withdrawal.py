@@ -30,7 +30,7 @@ class Withdrawal:
     prepares: Callable[[], bool]
 
     async def of(self, session_id: str, message_id: str) -> bool:
-        """Withdraw the prompt, and return True; return False if a model has already read it.
+        """Withdraw a prompt and return True, or return False if a model has already read it.
 
         :raises NotFoundError: when the session has no such message.
         :raises SessionBusyError: while another process runs the session, or when a prompt is
