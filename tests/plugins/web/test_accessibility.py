@@ -75,7 +75,7 @@ def test_a_request_is_answered_without_a_mouse(server, client, view):
     view.page.get_by_role("button", name="Allow once").wait_for()
     focus(view, "Allow once")
     view.page.keyboard.press("Enter")
-    view.page.locator(".messages", has_text="ENDED").wait_for()
+    view.page.locator(".messages article.answer", has_text="ENDED").wait_for()
 
 
 def focus(view: Seen, text: str) -> None:

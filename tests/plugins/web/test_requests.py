@@ -34,7 +34,8 @@ def asking(client: httpx.Client, text: str) -> str:
 
 
 def ended(view: Seen, words: str) -> None:
-    view.page.locator(".messages", has_text=words).wait_for()
+    """Wait for words of an answer; the prompt has them too."""
+    view.page.locator(".messages article.answer", has_text=words).wait_for()
 
 
 def pending(client: httpx.Client, kind: str, session: str) -> list[Any]:
