@@ -18,12 +18,13 @@ from pegboard_plugins.skill import (
     FILE,
     IN_CONFIG,
     IN_HOME,
+    RELATIVE_TO,
     SkillSite,
     find_skills,
     with_libraries,
 )
 
-_OF_COMMAND = re.compile(r"\n\nPaths in this skill are relative to ([^\n]+)/[ \t]*$", re.MULTILINE)
+_OF_COMMAND = re.compile(rf"{re.escape(RELATIVE_TO)}([^\n]+)/[ \t]*$", re.MULTILINE)
 """The line with the folder in the text that the slash command of a skill sends."""
 
 

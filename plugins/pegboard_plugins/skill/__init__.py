@@ -42,6 +42,7 @@ IN_PROJECT = (
     *(".claude/skills", ".agents/skills", ".opencode/skill", ".opencode/skills"),
     *(".pegboard/skill", ".pegboard/skills"),
 )
+RELATIVE_TO = "\n\nPaths in this skill are relative to "  # then its folder and "/"
 IN_HOME = (".claude/skills", ".agents/skills", ".config/opencode/skill", ".config/opencode/skills")
 IN_CONFIG = ("skill", "skills")
 MOST_DEPTH = 4
@@ -274,7 +275,7 @@ def _skill(file: Path, text: str) -> Skill | None:
         description="".join(filter(str.isprintable, " ".join(description.split()))),
         folder=file.parent,
         text=body,
-        template=f"{body.strip()}\n\nPaths in this skill are relative to {file.parent}/",
+        template=f"{body.strip()}{RELATIVE_TO}{file.parent}/",
         argument_names=frontend.argument_names(settings),
         hints=frontend.argument_hints(settings, body),
         model=model if isinstance(model, str) and "/" in model else None,
